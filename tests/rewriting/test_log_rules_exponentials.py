@@ -342,6 +342,59 @@ def test_other_sums_are_no_weighted_sum_of_a_softmax(formula):
     assert fired(RULES, formula, *args) == []
 
 
+MATRICES = {
+    "matvec": lambda x, y: 1 - tf.linalg.matvec(y, tf.nn.softmax(x)),
+    "tensordot": lambda x, y: 1 - tf.tensordot(y, tf.nn.softmax(x), 1),
+    "einsum": lambda x, y: 1 - tf.einsum("ij,j->i", y, tf.nn.softmax(x)),
+    "of a column": lambda x, y: (1 - y @ tf.nn.softmax(x[:, None], 0))[:, 0],
+    "of a row": lambda x, y: (
+        1 - tf.matmul(tf.nn.softmax(x[None]), y, transpose_b=True)
+    )[0],
+    "of a row, last": lambda x, y: (
+        1 - tf.matmul(y, tf.nn.softmax(x[None]), transpose_b=True)
+    )[:, 0],
+    "of a column, transposed": lambda x, y: (
+        1 - tf.matmul(tf.nn.softmax(x[:, None], 0), y, True, True)
+    )[0],
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_1_minus_a_softmax_times_a_matrix_keeps_its_digits(name, mode):
+    x = np.float64([20.0, 0.0, -1.0])
+    y = np.float64([[1, 0, 0], [1, 0.5, 3], [0, 1, 0]])
+    args = [tf.constant(x, tf.float32), tf.constant(y, tf.float32)]
+    assert "complement-of-softmax" in fired(RULES, MATRICES[name], *args)
+    value, slopes = modes.value_and_gradients(
+        rewritten(RULES, MATRICES[name]), args, mode, [1.0, 1.0, 0.0]
+    )
+    p = np.exp(x) / np.exp(x).sum()
+    right = (1 - y) @ p
+    assert_close(value, right)
+    assert_close(slopes[0], (p * (1 - y - right[:, None]))[:2].sum(0))
+    assert_close(slopes[1], -np.outer([1, 1, 0], p))
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x, y: 1 - tf.nn.softmax(x, 0) @ y,
+        lambda x, y: 1 - y @ tf.nn.softmax(x),
+        lambda x, y: 1 - tf.matmul(tf.nn.softmax(x), y, transpose_a=True),
+        lambda x, y: 1 - tf.einsum("ij,j->i", tf.nn.softmax(x, 0), y[0]),
+        lambda x, y: 2 - tf.nn.softmax(x) @ y,
+    ],
+    ids=["of columns", "on the left", "turned", "einsum", "2 minus it"],
+)
+def test_other_products_are_no_weighted_sum_of_a_softmax(formula):
+    args = [
+        tf.constant([[5.0, 0.0], [1.0, 3.0]]),
+        tf.constant([[1.0, 0.3], [0.0, 2.0]]),
+    ]
+    assert_close(rewritten(RULES, formula)(*args), formula(*args))
+    assert fired(RULES, formula, *args) == []
+
+
 @pytest.mark.parametrize("high", [5.0, 20.0, 60.0])
 def test_the_impurity_of_a_softmax_keeps_its_digits(high, mode):
     def formula(x):

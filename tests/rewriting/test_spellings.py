@@ -457,6 +457,8 @@ USUAL += [
     ("Rsqrt", lambda x, y: tf.sqrt(1 / x)),
     ("Square", lambda x, y: tf.abs(x) ** 2),
     ("Sum", lambda x, y: tf.reduce_sum(x[None], 1, keepdims=True)[:, 0]),
+    ("Sum", lambda x, y: tf.einsum("ij,i->j", x[:, None], y)),
+    ("Sum", lambda x, y: tf.einsum("j,aij->ai", y, x[None, None])),
     ("Tan", lambda x, y: tf.sin(x) / tf.cos(x)),
 ]
 WRITTEN = {
@@ -474,8 +476,8 @@ WRITTEN = {
     "the sign of another": lambda x, y: x * tf.sign(y),
     "a power of what may be negative": lambda x, y: tf.exp(y * tf.math.log(x)),
     "a sum over another axis": lambda x, y: tf.reduce_sum(tf.stack([x, y], 1), 0),
-    "a product along an axis that is summed": lambda x, y: tf.einsum(
-        "ij,i->j", x[:, None], y
+    "a product of two matrices": lambda x, y: tf.einsum(
+        "ij,ki->jk", x[:, None], y[None]
     ),
     "a product that is transposed": lambda x, y: tf.einsum("ij,i->ji", x[:, None], y),
     "parts over another count": lambda x, y: tf.reduce_sum(x / 4),

@@ -237,18 +237,25 @@ def _total(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
         yield _along(op, "Sum", x, axes, keep_dims=found.keepdims) if found.axes else x
 
 
-def _scaled_by_einsum(_: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
-    """Reads `einsum("ij,i->ij", x, y)` as `x * y[:, None]`."""
+def _multiplied_by_einsum(_: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `einsum("ij,i->ij", x, y)` as `x * y[:, None]`, "ij,i->j" as its sum."""
     labels, made = op.get_attr("equation").decode().replace(" ", "").split("->")
     sides = list(zip(labels.split(","), op.inputs, strict=True))
-    if len(sides) != 2 or "." in made or len({*made}) != len(made):
+    if len(sides) != 2 or "." in labels:
         return
     for (whole, x), (part, y) in (sides, sides[::-1]):
-        if whole == made != part == "".join(each for each in made if each in part):
+        if len({*whole}) == len(whole) != len(part) and all(
+            side == "".join(each for each in whole if each in side)
+            for side in (part, made)
+        ):
+            summed = [place for place, each in enumerate(whole) if each not in made]
+            # Axes before those of y need not be added.
+            own = whole[whole.find(part[:1]) :]
             with op.graph.as_default(), tf.control_dependencies(None):
-                for place, each in enumerate(made):
+                for place, each in enumerate(own):
                     y = y if each in part else tf.expand_dims(y, place)
-                yield x * y
+                x, axes = x * y, tf.constant(summed, tf.int32)
+            yield _along(op, "Sum", x, axes, keep_dims=False) if summed else x
 
 
 def _along(
@@ -369,7 +376,7 @@ def _enter(
 
 
 _enter(ADDITIONS | MATRIX_PRODUCTS | {"Einsum"}, _total)
-_enter(frozenset({"Einsum"}), _scaled_by_einsum)
+_enter(frozenset({"Einsum"}), _multiplied_by_einsum)
 _enter(ADDITIONS, _twice)
 _enter(DIVISIONS, _mean, frozenset({"Sum"}))
 _enter(frozenset({"Sum"}), _of_stack, frozenset({"Pack"}))

@@ -31,6 +31,13 @@ def contraction(reader: Reader, op: tf.Operation) -> Contraction | None:
     return None if axes is None else Contraction(op.inputs, axes, False)
 
 
+def transposed(op: tf.Operation) -> tuple[bool, bool]:
+    """Returns which of its inputs a product of matrices transposes."""
+    names = "transpose_a", "transpose_b"
+    first, second = names if op.type == "MatMul" else ("adj_x", "adj_y")
+    return op.get_attr(first), op.get_attr(second)
+
+
 def _of_places(reader: Reader, op: tf.Operation) -> Contraction | None:
     """Reads the sum of all places along one axis, each added once."""
     found: dict[int, tuple[tf.Tensor, int]] = {}

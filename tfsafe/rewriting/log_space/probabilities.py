@@ -104,6 +104,9 @@ def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
         return Softmax(lambda value: value(logits), (-1,))
     if op.type == "Exp":
         return softmax_of_log(logs.reader.op(op.inputs[0]), logs.reader)
+    if op.type == "Transpose":
+        inner = softmax_of(logs.reader.op(op.inputs[0]), logs)
+        return _transposed(op, logs.reader, inner)
     for part, total in quotients(op):
         found = _quotient_of(part, total, logs)
         if found is not None:
@@ -132,7 +135,8 @@ def softmax_of_log(log: tf.Operation, reader: Reader) -> Softmax | None:
         logits = log.inputs[0]
         return Softmax(lambda value: value(logits), (-1,))
     if log.type == "Transpose":
-        return _exp_of_transposed(log, reader)
+        inner = softmax_of_log(reader.op(log.inputs[0]), reader)
+        return _transposed(log, reader, inner)
     found = log_softmax_of(log, reader) if log.type == "Sub" else None
     if found is None:
         return None
@@ -140,15 +144,18 @@ def softmax_of_log(log: tf.Operation, reader: Reader) -> Softmax | None:
     return Softmax(lambda value: value(x), axes)
 
 
-def _exp_of_transposed(transpose: tf.Operation, reader: Reader) -> Softmax | None:
-    """Recognises `exp(log_softmax(x, axis))` along another axis than the last."""
-    log = reader.op(transpose.inputs[0])
-    order = reader.constant(transpose.inputs[1])
-    if log.type != "LogSoftmax" or order is None:
+def _transposed(
+    op: tf.Operation, reader: Reader, found: Softmax | None
+) -> Softmax | None:
+    """Returns what a softmax is when transposed, as one along another axis is."""
+    order = reader.constant(op.inputs[1])
+    if found is None or found.mask is not None or order is None:
         return None
-    x = log.inputs[0]
-    axis = list(order).index(order.size - 1)
-    return Softmax(lambda value: tf.transpose(value(x), order), (axis,))
+    logits, places = found.logits, list(order)
+    return found._replace(
+        logits=lambda value: tf.transpose(logits(value), order),
+        axis=tuple(places.index(axis % len(places)) for axis in found.axis),
+    )
 
 
 def quotients(op: tf.Operation) -> list[tuple[tf.Tensor, tf.Tensor]]:

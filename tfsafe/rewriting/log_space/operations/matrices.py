@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.sums import axes_of_einsum
+from tfsafe.rewriting.facts.sums import axes_of_einsum, transposed
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 from tfsafe.rewriting.log_space.sums import sum_over, weighted_sum
 
@@ -21,13 +21,7 @@ def product(
     a, b = (logs.parts(each) for each in op.inputs)
     if not (a.name or b.name) or a.is_partial or b.is_partial or not _is_small(op):
         return None
-    is_product = op.type == "MatMul"
-    turned = [
-        op.get_attr(each)
-        for each in (
-            ("transpose_a", "transpose_b") if is_product else ("adj_x", "adj_y")
-        )
-    ]
+    turned = transposed(op)
     first, second = _placed(a, turned[0], -1), _placed(b, turned[1], -3)
     has_exp = a.has_exp or b.has_exp
     if a.is_pure and b.is_pure:

@@ -10,6 +10,7 @@ from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.sums import transposed
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Base, Term, squared, terms
 from tfsafe.rewriting.match.reductions import reduction, reshaped, sum_of_squares
@@ -72,11 +73,9 @@ class _Side(NamedTuple):
 def _all_pairs(
     reader: Reader, product: _Product, squares: Sequence[tf.Tensor], out: tf.Tensor
 ) -> Build | None:
-    is_plain = product.op.type == "MatMul"
-    turned_a = product.op.get_attr("transpose_a" if is_plain else "adj_x")
-    turned_b = not product.op.get_attr("transpose_b" if is_plain else "adj_y")
+    turned_a, turned_b = transposed(product.op)
     a = _sides(reader, product.a, turned_a)
-    b = _sides(reader, product.b, turned_b)
+    b = _sides(reader, product.b, not turned_b)
     rank = product.a.shape.rank
     if rank is None or product.b.shape.rank != rank or out.shape.rank != rank:
         return None

@@ -3,10 +3,12 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import MATRIX_PRODUCTS, OpFact, op_types, raw_kernel
 from tfsafe.ops.formulas.differences.fraction_complements import one_minus_weighted_sum
 from tfsafe.ops.formulas.limits.entropies_of_order import impurity
-from tfsafe.rewriting.engine.rule import Build
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.layouts import reshapes
+from tfsafe.rewriting.facts.sums import transposed
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
@@ -28,6 +30,7 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
     if concentration is not None:
         return concentration
     weighted = _weighted_sum(op.inputs[1], reader)
+    weighted = weighted or _product_of_matrices(op.inputs[1], reader)
     if weighted is not None or not _is_of_softmax(reader, op.inputs[1]):
         return weighted
     log = logarithms(reader).of(op.inputs[1])
@@ -62,10 +65,55 @@ def _weighted_sum(tensor: tf.Tensor, reader: Reader) -> Build | None:
     axes, keepdims = tuple(total.axes), total.keepdims
     logs = logarithms(reader)
     for p, y in probabilities.weighted_softmaxes(total.x, axes, logs):
-        return lambda value: one_minus_weighted_sum(
-            tf.cast(value(y), p.dtype), value(p), value(tensor), axes, keepdims
-        )
+
+        def build(value: Value, p: tf.Tensor = p, y: tf.Tensor = y) -> tf.Tensor:
+            def weigh(y: tf.Tensor) -> tf.Tensor:
+                return tf.reduce_sum(y * value(p), axes, keepdims=keepdims)
+
+            weights = tf.cast(value(y), p.dtype)
+            return one_minus_weighted_sum(weights, value(tensor), weigh)
+
+        return build
     return None
+
+
+def _product_of_matrices(tensor: tf.Tensor, reader: Reader) -> Build | None:
+    """Returns how to build `1 - p @ y` of rows p of a softmax, as `p @ (1 - y)`."""
+    op = reader.op(tensor)
+    while reshapes(reader, op):
+        op = reader.op(op.inputs[0])
+    if op.type not in MATRIX_PRODUCTS:
+        return None
+    a, b = op.inputs
+    is_a_turned, is_b_turned = transposed(op)
+    is_first = _sums_to_1(reader, a, -2 if is_a_turned else -1)
+    if not is_first and not _sums_to_1(reader, b, -1 if is_b_turned else -2):
+        return None
+    p, y = (a, b) if is_first else (b, a)
+    kernel = raw_kernel(op)
+
+    def build(value: Value) -> tf.Tensor:
+        total = value(tensor)
+
+        def weigh(y: tf.Tensor) -> tf.Tensor:
+            inputs = [value(p), y] if is_first else [y, value(p)]
+            return tf.reshape(kernel(inputs)[0], tf.shape(total))
+
+        return one_minus_weighted_sum(value(y), total, weigh)
+
+    return build
+
+
+def _sums_to_1(reader: Reader, p: tf.Tensor, axis: int) -> bool:
+    """Returns whether a tensor is a softmax along its last axis or last but one."""
+    op = reader.op(p)
+    if axis == -2 and reshapes(reader, op) and p.shape[-1:] == [1]:
+        # The column of `matvec(y, p)`.
+        (p, *_), axis = op.inputs, -1
+    softmax = probabilities.softmax_of(reader.op(p), logarithms(reader))
+    if softmax is None or softmax.mask is not None or p.shape.rank is None:
+        return False
+    return [each % p.shape.rank for each in softmax.axis] == [axis % p.shape.rank]
 
 
 def _is_of_softmax(reader: Reader, tensor: tf.Tensor, depth: int = 6) -> bool:
