@@ -117,8 +117,6 @@ def test_the_unit_is_that_of_a_dtype_that_is_named():
 @pytest.mark.parametrize(
     ("got", "truth"),
     [
-        ([1.0, 1.0], 1.0),
-        (np.ones(2), 1.0),
         (1.0, np.ones(2)),
         (np.ones([2, 1]), np.ones(2)),
         ([1.0], [1.0, 1.0]),
@@ -128,6 +126,12 @@ def test_the_unit_is_that_of_a_dtype_that_is_named():
 def test_shapes_are_not_broadcast(got, truth):
     with pytest.raises((AssertionError, TypeError)):
         assert_close(got, truth)
+
+
+def test_one_number_is_the_truth_of_each_element():
+    assert_close([np.ones(2), {"a": tf.ones([2, 1])}], 1.0)
+    with pytest.raises(AssertionError, match="ulps of float32"):
+        assert_close([np.ones(2), {"a": tf.constant([1.0, 1.0 + 2.0**-20])}], 1.0)
 
 
 def test_nests_are_compared_part_by_part_in_their_own_dtypes():

@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 NAN = float("nan")
 INF = float("inf")
 
@@ -17,9 +15,3 @@ def documented(op: Callable[..., Any]) -> list[str]:
     block = inspect.getdoc(op).split("Numerics:\n")[1].split("\n\n")[0]
     rows = re.findall(r"^ {2}(\S.*?)  +\S", block, re.MULTILINE)
     return [row for row in rows if row != "error"]
-
-
-def same(got: Any, wanted: Any, digits: float = 2e-3) -> bool:
-    """Compares with NaN equal to NaN, relative to `digits`, which no 0 can pass."""
-    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
-    return np.allclose(got, wanted, rtol=digits, atol=0, equal_nan=True)

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes
+from tests.support.oracle import assert_close
 
 # XLA takes up to ten seconds to compile a decomposition. The rows of the catalogue run
 # under XLA every time.
@@ -20,10 +21,16 @@ def example(dtype=tf.float64):
     return tf.constant(matrices, dtype)
 
 
-def agree(got, truth, digits):
-    """Compares relative to the largest number."""
-    truth = np.asarray(truth, np.float64)
-    return np.allclose(got, truth, rtol=0, atol=digits * np.abs(truth).max())
+def assert_agree(got, truth, ulps=4, **options):
+    """Compares as `assert_close`, in ulps of the largest number."""
+    largest = np.abs(np.asarray(tf.cast(truth, tf.float64))).max()
+    assert_close(got, truth, ulps, scale=largest, **options)
+
+
+def assert_slope_is_difference(function, x, ulps):
+    """Compares the gradient of the sum with central differences."""
+    why = "the finite difference it is compared with"
+    assert_agree(gradient(function, x), differences(function, x), ulps, why=why)
 
 
 def gradient(function, x, upstream=None):

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.ops.edges import same
 from tests.support import modes
 from tests.support.oracle import assert_close
 from tfsafe import ops
@@ -82,6 +81,9 @@ def test_an_odd_polynomial_has_the_same_derivatives(values, columns, transposed)
     assert_close(second, truth, 125, why=DECOMPOSED, scale=1.0)
 
 
+STEEP = "series for 50 times a distance, just below where the difference is taken"
+
+
 @pytest.mark.parametrize("gap", [0, 1e-12, 1e-6, 1e-3, 0.05, 0.2, 3.0])
 @pytest.mark.parametrize(
     ("function", "exact"),
@@ -105,8 +107,8 @@ def test_divided_differences_agree_with_mpmath(function, exact, gap):
             second = ((exact(c) - exact(b)) / (c - b) - first) / (c - a)
         else:
             first, second = mpmath.diff(exact, a), mpmath.diff(exact, a, 2) / 2
-    assert same(table[0, 0, 1], float(first), 1e-13)
-    assert same(curved[0, 2, 0, 1], float(second), 1e-10)
+    assert_close(table[0, 0, 1], float(first), 700, why=STEEP)
+    assert_close(curved[0, 2, 0, 1], float(second), 16e3, why=STEEP)
 
 
 def test_a_slope_that_is_infinite_counts_as_0(mode):
@@ -116,8 +118,8 @@ def test_a_slope_that_is_infinite_counts_as_0(mode):
         return ops.spectral_function(x, tf.sqrt)
 
     value, (slope,) = modes.value_and_gradients(root, [x], mode)
-    assert same(value, [[0, 0], [0, 1]])
-    assert same(slope, [[0, 1], [1, 0.5]], 1e-5)
+    assert_close(value, [[0, 0], [0, 1]])
+    assert_close(slope, [[0, 1], [1, 0.5]])
 
 
 @pytest.mark.parametrize(
@@ -141,8 +143,8 @@ class TestBoth:
 
         first, second = modes.compile_for(mode, run)(x)
         # Of 2**p twice, and of p * (1 + 2 * 2**(p - 1)).
-        assert same(first, 8 * np.log(2), 1e-5)
-        assert same(second, 1 + 4 + 8 * np.log(2), 1e-5)
+        assert_close(first, 8 * np.log(2))
+        assert_close(second, 1 + 4 + 8 * np.log(2))
 
     def test_the_third_derivative_is_refused(self, op):
         def slope(x):
@@ -167,4 +169,4 @@ class TestBoth:
         _, (slope,) = modes.value_and_gradients(
             lambda x: op(x, tf.zeros_like), [x], "graph"
         )
-        assert same(slope, 0.0)
+        assert_close(slope, 0.0)

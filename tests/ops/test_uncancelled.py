@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.ops.edges import INF, NAN, same
+from tests.ops.edges import INF, NAN
 from tests.ops.elementwise import each_place_and_xla_float64, edges, errors
 from tests.support import modes, oracle
+from tests.support.oracle import assert_close
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas.differences import uncancelled
 
@@ -80,9 +81,9 @@ def test_the_edges_give_zero_gradients(name, rows, mode):
     function = ELEMENTWISE[name][0]
     got, wanted, silent = edges(function, rows, tf.float32, mode)
     for result, column in zip(got, wanted, strict=True):
-        assert same(result, column)
+        assert_close(result, column)
     for zero in silent:
-        assert same(zero, 0.0)
+        assert_close(zero, 0.0)
 
 
 @each_place_and_xla_float64
@@ -99,9 +100,9 @@ def test_the_slopes_of_a_difference_of_squares_do_not_cancel(mode):
     value, (in_one, in_x) = modes.value_and_gradients(
         uncancelled.difference_of_squares, [one, x], mode
     )
-    assert same(value, [1.0, -3.0], 1e-6)
-    assert same(in_one, 4.0, 1e-6)
-    assert same(in_x, [-2e-9, -4.0], 1e-6)
+    assert_close(value, [1.0, -3.0])
+    assert_close(in_one, 4.0)
+    assert_close(in_x, [-2e-9, -4.0])
 
 
 EXP_TIMES = [
@@ -122,9 +123,9 @@ def test_the_edges_of_an_exponential_times_a_number(mode):
         uncancelled.exp_times, EXP_TIMES, tf.float32, mode, arguments=2
     )
     for result, column in zip(got, wanted, strict=True):
-        assert same(result, column, 1e-5)
+        assert_close(result, column)
     for zero in silent:
-        assert same(zero, 0.0)
+        assert_close(zero, 0.0)
 
 
 def test_where_nothing_overflows_an_exponential_is_multiplied_unchanged(dtype):
@@ -151,11 +152,11 @@ def test_squared_distances_agree_with_float64(is_large, mode, monkeypatch):
     value, gradients = modes.value_and_gradients(
         uncancelled.squared_distances, args, mode
     )
-    assert same(value, _exact_distances(a, b), 1e-5)
+    assert_close(value, _exact_distances(a, b))
     wanted = 2 * (4 * np.float64(a) - b.astype(np.float64).sum(1, keepdims=True))
-    assert same(gradients[0], wanted, 1e-4)
+    assert_close(gradients[0], wanted)
     wanted = 2 * (5 * np.float64(b) - a.astype(np.float64).sum(1, keepdims=True))
-    assert same(gradients[1], wanted, 1e-4)
+    assert_close(gradients[1], wanted)
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -164,7 +165,7 @@ def test_the_distance_of_a_vector_from_itself_is_0(is_large, mode, monkeypatch):
         monkeypatch.setattr(uncancelled, "MOST_DIFFERENCES", 0)
     x = tf.random.stateless_normal([6, 5], [1, 2]) * 50
     value = modes.compile_for(mode, lambda x: uncancelled.squared_distances(x, x))(x)
-    assert same(tf.linalg.diag_part(value), 0.0)
+    assert_close(tf.linalg.diag_part(value), 0.0)
     assert np.all(value.numpy() >= 0)
 
 

@@ -85,19 +85,24 @@ def assert_close(
 
     Args:
       got: Tensor, array or number, or a list or dictionary of them.
-      truth: Numbers of the same shapes, which are not broadcast.
+      truth: Numbers of the same shapes, which are not broadcast, or one for all.
       ulps: The largest distance to accept.
       why: The reason for a distance of more than 4, which must have one.
       scale: As in `ulp_error`, the largest term of a sum that is smaller than it.
       dtype: Whose unit it is, where that is not the dtype of `got`.
     """
     assert ulps <= 4 or why, f"{ulps} ulps are more than 4: give the reason in `why`"
+    is_one = isinstance(truth, int | float)
     if isinstance(got, list | tuple | dict):
         keys = got if isinstance(got, dict) else range(len(got))
-        assert len(truth) == len(got), f"{len(got)} results against {len(truth)}"
+        count = len(got) if is_one else len(truth)
+        assert count == len(got), f"{len(got)} results against {count}"
         for key in keys:
-            assert_close(got[key], truth[key], ulps, why=why, scale=scale, dtype=dtype)
+            part = truth if is_one else truth[key]
+            assert_close(got[key], part, ulps, why=why, scale=scale, dtype=dtype)
         return
+    if is_one:
+        truth = np.full(np.shape(got), truth)
     dtype = tf.as_dtype(dtype or getattr(got, "dtype", "float64"))
     distances = _distances(got, truth, scale, dtype)
     if distances.max(initial=0) > ulps:

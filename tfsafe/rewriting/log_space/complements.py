@@ -135,7 +135,7 @@ def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
     axes = reader.axes(op.inputs[1], rank) if op.type == "Sum" else None
     if not axes or x is None or rank is None:
         return None
-    for weights, p in probabilities.weighted_softmaxes(x, axes, logs):
+    for weights, p in weighted_complements.weighted_softmaxes(x, axes, logs):
         chance = logs.of(weights)
         if chance is None:
             continue

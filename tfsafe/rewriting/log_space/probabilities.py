@@ -1,6 +1,5 @@
 """Recognises softmax, sigmoid and softplus, however they are written."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -8,7 +7,7 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.ops.formulas.differences.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
-from tfsafe.rewriting.facts.bounds import axes_of_factor, row_axis
+from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.sums import axes_of_einsum
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
@@ -112,21 +111,6 @@ def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
         if found is not None:
             return found
     return None
-
-
-def weighted_softmaxes(
-    product: tf.Tensor, axes: tuple[int, ...], logs: LogForms
-) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Yields a softmax that sums to 1 over axes, and its other factor or its mask."""
-    op = logs.reader.op(product)
-    is_masked = op.type == "SelectV2" and logs.reader.is_number(op.inputs[2], 0)
-    for part, other in [op.inputs[1::-1]] if is_masked else both_ways(op, "Mul"):
-        softmax = softmax_of(logs.reader.op(part), logs)
-        own = axes_of_factor(part, product, axes)
-        if softmax is None or softmax.mask is not None or own is None:
-            continue
-        if {axis % part.shape.rank for axis in softmax.axis} == set(own):
-            yield part, other
 
 
 def softmax_of_log(log: tf.Operation, reader: Reader) -> Softmax | None:

@@ -1,10 +1,14 @@
 """Finds the logarithm of 1 minus a part of a probability, also within a sum."""
 
+from collections.abc import Iterator
+
 import tensorflow as tf
 
 from tfsafe.ops.formulas.differences.log_complements import log_one_minus_part
 from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.facts.bounds import axes_of_factor
 from tfsafe.rewriting.facts.tensors import both_ways
+from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once, scaled
 from tfsafe.rewriting.log_space.pairs import either, total
 from tfsafe.rewriting.match.arithmetic import is_sum, number, terms
@@ -78,3 +82,18 @@ def _factored(
         is_partial=True,
         has_exp=p.has_exp,
     )
+
+
+def weighted_softmaxes(
+    product: tf.Tensor, axes: tuple[int, ...], logs: LogForms
+) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    """Yields a softmax that sums to 1 over axes, and its other factor or its mask."""
+    op = logs.reader.op(product)
+    is_masked = op.type == "SelectV2" and logs.reader.is_number(op.inputs[2], 0)
+    for part, other in [op.inputs[1::-1]] if is_masked else both_ways(op, "Mul"):
+        softmax = probabilities.softmax_of(logs.reader.op(part), logs)
+        own = axes_of_factor(part, product, axes)
+        if softmax is None or softmax.mask is not None or own is None:
+            continue
+        if {axis % part.shape.rank for axis in softmax.axis} == set(own):
+            yield part, other

@@ -1,6 +1,6 @@
 """Computes what is left of a tensor less a fraction of it, where nearly all goes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -14,9 +14,20 @@ def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 
 def one_minus_weighted_sum(
+    y: tf.Tensor, p: tf.Tensor, total: tf.Tensor, axes: Sequence[int], keepdims: bool
+) -> tf.Tensor:
+    """Computes `1 - total`, the sum of `y * p` over axes along which p sums to 1."""
+
+    def weigh(y: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(y * p, axes, keepdims=keepdims)
+
+    return one_minus_weighted(y, total, weigh)
+
+
+def one_minus_weighted(
     y: tf.Tensor, total: tf.Tensor, weigh: Callable[[tf.Tensor], tf.Tensor]
 ) -> tf.Tensor:
-    """Computes `1 - total`, where that is `weigh(y)`, with weights that sum to 1."""
+    """Computes `1 - total`, where that is `weigh(y)` by weights that sum to 1."""
     return tf.where(total > 0.5, weigh(1 - y), 1 - total)
 
 

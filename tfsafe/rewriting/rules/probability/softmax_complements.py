@@ -4,13 +4,16 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import MATRIX_PRODUCTS, OpFact, op_types, raw_kernel
-from tfsafe.ops.formulas.differences.fraction_complements import one_minus_weighted_sum
+from tfsafe.ops.formulas.differences.fraction_complements import (
+    one_minus_weighted,
+    one_minus_weighted_sum,
+)
 from tfsafe.ops.formulas.limits.entropies_of_order import impurity
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.sums import transposed
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
-from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.log_space import probabilities, weighted_complements
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import number, square_of
 from tfsafe.rewriting.match.reductions import reduction
@@ -64,16 +67,10 @@ def _weighted_sum(tensor: tf.Tensor, reader: Reader) -> Build | None:
         return None
     axes, keepdims = tuple(total.axes), total.keepdims
     logs = logarithms(reader)
-    for p, y in probabilities.weighted_softmaxes(total.x, axes, logs):
-
-        def build(value: Value, p: tf.Tensor = p, y: tf.Tensor = y) -> tf.Tensor:
-            def weigh(y: tf.Tensor) -> tf.Tensor:
-                return tf.reduce_sum(y * value(p), axes, keepdims=keepdims)
-
-            weights = tf.cast(value(y), p.dtype)
-            return one_minus_weighted_sum(weights, value(tensor), weigh)
-
-        return build
+    for p, y in weighted_complements.weighted_softmaxes(total.x, axes, logs):
+        return lambda value: one_minus_weighted_sum(
+            tf.cast(value(y), p.dtype), value(p), value(tensor), axes, keepdims
+        )
     return None
 
 
@@ -99,7 +96,7 @@ def _product_of_matrices(tensor: tf.Tensor, reader: Reader) -> Build | None:
             inputs = [value(p), y] if is_first else [y, value(p)]
             return tf.reshape(kernel(inputs)[0], tf.shape(total))
 
-        return one_minus_weighted_sum(value(y), total, weigh)
+        return one_minus_weighted(value(y), total, weigh)
 
     return build
 
