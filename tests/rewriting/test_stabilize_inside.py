@@ -224,5 +224,17 @@ def test_it_is_called_in_a_graph_of_old():
         assert_close(session.run(stable(logits())), -200.3132617)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_constants_are_multiplied_in_a_graph_of_old():
+    @stabilize
+    @tf.function
+    def function(x):
+        six = tf.raw_ops.Mul(x=tf.raw_ops.Neg(x=tf.constant(-2.0)), y=tf.constant(3.0))
+        return tf.math.log(six * tf.exp(x))
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        assert_close(session.run(function(tf.constant(100.0))), 100 + np.log(6))
+
+
 def test_every_mode_agrees(mode):
     assert_close(modes.compile_for(mode, lambda x: stable(x))(logits()), -200.3132617)

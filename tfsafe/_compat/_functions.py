@@ -226,6 +226,17 @@ def is_watched_once(tensors: Sequence[Any]) -> bool:
         return False
 
 
+def eager_mode() -> Any:
+    """Returns a context in which operations run at once.
+
+    `eager.context.eager_mode`: `tf.init_scope` stays in a graph that is entered by
+    hand, as with `tf.Graph().as_default()`. Tried: TensorFlow 2.21.0.
+    """
+    from tensorflow.python.eager import context
+
+    return context.eager_mode()
+
+
 def stop_recording() -> Any:
     """Returns a context in which no gradient tape records.
 

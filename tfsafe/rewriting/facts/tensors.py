@@ -391,7 +391,7 @@ def _static(tensor: tf.Tensor) -> np.ndarray | None:
 
 def _computed(op: tf.Operation, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
     """Runs an operation on constants, with TensorFlow's own rounding."""
-    with tf.init_scope(), tf.device("CPU"):
+    with _compat.eager_mode(), tf.device("CPU"):
         tensors = [
             tf.constant(value, each.dtype)
             for value, each in zip(inputs, op.inputs, strict=True)
