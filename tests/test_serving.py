@@ -91,10 +91,9 @@ NOT_IN_LITE += ("LayerNormLSTM", "RNN", "SimpleRNN", "Hashing", "Discretization"
 NOT_IN_LITE += ("CategoryEncoding",)
 # tf2onnx 1.17 has no `Bitcast`, by which ours see the bits of a number, no `Log1p`, and
 # no `einsum` with a repeated index. `tests/ecosystem/onnx.py` holds these lists.
-NEEDS_TO_KERAS = ("Dot", "GlobalAveragePooling1D", "GroupNormalization", "LogSoftmax")
-NEEDS_TO_KERAS += ("GroupQueryAttention", "LayerNormalization", "MultiHeadAttention")
-NEEDS_TO_KERAS += ("RMSNormalization", "SafeMeanPooling", "TimeDistributed")
-NEEDS_TO_KERAS += ("UnitNormalization",)
+NEEDS_TO_KERAS = ("Dot", "GroupNormalization", "GroupQueryAttention", "LogSoftmax")
+NEEDS_TO_KERAS += ("LayerNormalization", "MultiHeadAttention", "RMSNormalization")
+NEEDS_TO_KERAS += ("TimeDistributed", "UnitNormalization")
 # Nor buckets and hashes, for Keras' own layers either.
 NOT_IN_ONNX = ("Discretization", "Hashing")
 
