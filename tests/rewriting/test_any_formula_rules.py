@@ -261,6 +261,32 @@ def test_a_sum_that_its_terms_outgrow_keeps_its_digits(name, mode):
     _assert_right(OUTGROWN[name], x, mode, scale=1e-9)
 
 
+# Two poles that cancel, and where.
+POLES = {
+    "the slope of Langevin's function": (
+        lambda x, m: 1 / x**2 - 1 / m.sinh(x) ** 2,
+        0.0,
+    ),
+    "with powers": (lambda x, m: x**-2.0 - m.sin(x) ** -2.0, 0.0),
+    "of an arctangent": (lambda x, m: 1 / x - 1 / m.atan(x), 0.0),
+    "of two tensors at another point": (
+        lambda x, m: 1 / (3 - 2 * x) - 1 / m.atan(3 - 2 * x),
+        1.5,
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*POLES))
+def test_poles_that_cancel_leave_a_limit(name, mode):
+    formula, point = POLES[name]
+    x, points = _points(point)
+    assert SUM in fired(all_rules(), lambda x: formula(x, tf.math), x)
+    function = rewritten(all_rules(), lambda x: formula(x, tf.math))
+    value, (slope,) = modes.value_and_gradients(function, [x], mode)
+    assert_close(value, _exact(formula, points, 0), scale=1e-5)
+    assert_close(slope, _exact(formula, points, 1), scale=1e-5)
+
+
 OTHERS = tf.Variable(tf.ones([4, 2]))
 
 
@@ -293,6 +319,9 @@ def test_nan_stays():
         lambda x: x * (OTHERS[0] - x) / (x * OTHERS[1]),
         # Nothing over the area of an empty box.
         lambda x: (x - x) / x,
+        lambda x: tf.abs(2 * x - 1) / (2 * x - 1),
+        lambda x: 1 / (2 * x - 1) - 1 / tf.sqrt(2 * x - 1),
+        lambda x: 1 / x - 1 / tf.sinh(2 * x),
         lambda x: (lambda area: area / area)((x - OTHERS[0]) * (x - OTHERS[1])),
         lambda x: x * tf.math.log(x) - 0.9 * x * tf.sqrt(x),
         lambda x: tf.sqrt(x) * tf.tanh(x) - tf.square(x),

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas.limits import interpolation
+from tfsafe.rewriting.analysis import candidates
 from tfsafe.rewriting.analysis.elementwise import Elementwise, elementwise
-from tfsafe.rewriting.analysis.near_one import numbered
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import root_of, terms
 from tfsafe.rewriting.match.products import factored
@@ -22,7 +22,6 @@ _DRAWS = np.array([
     [0.5671, 2.7183, 1.3247, 0.6306, -1.3028],
     [1.9021, 0.8346, 0.2895, 0.3489, 0.4427],
 ])
-_POINTS = (0.0, 1.0)
 _WIDTHS = 10.0 ** -np.arange(0.0, 6.1, 0.25)
 _MOST_ZEROS = 8
 # A series that is smooth by as much, has an exact value.
@@ -31,7 +30,6 @@ _SMOOTH, _NONZERO = 1e-8, 1e-3
 _NEAR, _LOSS = 1e-6, 1e-6
 _FLAT = 1e-8
 _PRODUCTS = DIVISIONS | {"Mul"}
-_PARTS = frozenset({"Div", "Mul", "Neg", "RealDiv", "Square"})
 
 
 class Hole(NamedTuple):
@@ -71,78 +69,15 @@ def _within(reader: Reader, tensor: tf.Tensor, row: np.ndarray) -> np.ndarray:
     return high - np.abs(row) if np.isfinite(high) else row
 
 
-def points(reader: Reader, tensor: tf.Tensor) -> list[float]:
-    """Returns the numbers that a tensor may be near: none of a mask or of counts."""
-    op = reader.op(tensor)
-    if reader.is_mask(tensor) or (op.type == "Cast" and op.inputs[0].dtype.is_integer):
-        return []
-    low, high = reader.bounds(tensor)
-    return [each for each in _POINTS if low <= each <= high]
-
-
 def of(formula: Elementwise) -> Hole | None:
     """Returns where a formula is to be continued, or None."""
     if formula.whole.shape.rank is None:
         return None
-    for variable, point in _candidates(formula):
+    for variable, point in candidates.of(formula):
         found = _continued(formula, variable, point)
         if found is not None:
             return found
     return None
-
-
-def _candidates(
-    formula: Elementwise,
-) -> Iterator[tuple[tf.Tensor, float | tf.Tensor]]:
-    for part in formula.parts()[1:]:
-        if _is_product(formula, part):
-            alike = multiples(formula, part)
-            rest = formula.leaves_of(formula.whole, alike)
-            if formula.leaves_of(part).isdisjoint(rest):
-                yield part, 0.0
-    yield from _at_leaves(formula)
-
-
-def multiples(formula: Elementwise, variable: tf.Tensor) -> dict[int, float]:
-    """Returns which parts are a variable times a number, by number, and that number."""
-    reader = formula.reader
-    if formula.is_leaf(variable):
-        return {reader.number(variable): 1.0}
-    factor, kind = _kind(reader, variable)
-    products = (each for each in formula.parts() if _is_product(formula, each))
-    found = ((each, *_kind(reader, each)) for each in products)
-    return {reader.number(x): k / factor for x, k, same in found if same == kind}
-
-
-def _kind(reader: Reader, tensor: tf.Tensor) -> tuple[float, tuple[list[int], ...]]:
-    """Returns the number in a product, and the rest of it."""
-    product = numbered(reader, reader.op(tensor))
-    above, below = (
-        sorted(map(reader.number, side)) for side in (product.above, product.below)
-    )
-    return product.factor, (above, below)
-
-
-def _at_leaves(
-    formula: Elementwise,
-) -> Iterator[tuple[tf.Tensor, float | tf.Tensor]]:
-    reader = formula.reader
-    for leaf in formula.leaves:
-        for point in points(reader, leaf):
-            yield leaf, point
-    for leaf in formula.leaves:
-        for other in formula.leaves:
-            if leaf is not other and points(reader, leaf) and points(reader, other):
-                yield leaf, other
-
-
-def _is_product(formula: Elementwise, tensor: tf.Tensor) -> bool:
-    """Returns whether a tensor is a product or a quotient of leaves."""
-    reader = formula.reader
-    if formula.is_leaf(tensor) or reader.constant(tensor) is not None:
-        return True
-    op = reader.op(tensor)
-    return op.type in _PARTS and all(_is_product(formula, each) for each in op.inputs)
 
 
 def _numbers(
@@ -163,16 +98,15 @@ def _numbers(
         scale = np.abs(at)
     whole = at + np.asarray(offsets, float)[..., np.newaxis] * scale
     whole = np.broadcast_to(whole, (*np.shape(offsets), _DRAWS.shape[1]))
-    return made | {
-        number: k * whole for number, k in multiples(formula, variable).items()
-    }
+    factors = candidates.multiples(formula, variable)
+    return made | {number: k * whole for number, k in factors.items()}
 
 
 def vanishes(reader: Reader, tensor: tf.Tensor, order: int) -> bool:
     """Returns whether a formula has a zero of an order, or of a higher one."""
     formula = elementwise(reader, tensor)
     return formula is not None and any(
-        _smooth(formula, *each, order) is not None for each in _candidates(formula)
+        _smooth(formula, *each, order) is not None for each in candidates.of(formula)
     )
 
 
@@ -190,7 +124,7 @@ def has_deep_hole(reader: Reader, op: tf.Operation) -> bool:
         [Elementwise(reader, each, formula.leaves) for each in product.below]
         for product in products
     ]
-    for variable, point in _candidates(formula):
+    for variable, point in candidates.of(formula):
         zeros = [
             [_smooth(each, variable, point) for each in below] for below in divisors
         ]
@@ -216,7 +150,7 @@ def is_of_root(reader: Reader, op: tf.Operation) -> bool:
     formula = elementwise(reader, op.outputs[0]) if inside else None
     if formula is None or formula.whole.shape.rank is None:
         return False
-    for variable, point in _candidates(formula):
+    for variable, point in candidates.of(formula):
         if (
             isinstance(point, float)
             and point == 0
@@ -382,7 +316,7 @@ def has_other(formula: Elementwise, part: tf.Tensor, hole: Hole) -> bool:
     """Returns whether a part of a formula has no value at another point, either."""
     inner, own = Elementwise(formula.reader, part, formula.leaves), hole.point
     variables = formula.leaves_of(hole.variable)
-    for leaf, point in _at_leaves(formula):
+    for leaf, point in candidates.at_leaves(formula):
         is_inside = formula.reader.number(leaf) in variables
         is_same = point is own or (
             isinstance(point, float) and isinstance(own, float) and point == own

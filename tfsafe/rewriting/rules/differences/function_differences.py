@@ -14,6 +14,8 @@ from tfsafe.ops.formulas.differences.function_differences import (
     of_power,
 )
 from tfsafe.ops.kernels import activation
+from tfsafe.rewriting.analysis import holes
+from tfsafe.rewriting.analysis.elementwise import elementwise
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import logarithms
@@ -65,6 +67,8 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if any(reader.constant(each.tensor) is not None for each in (a, b)):
         return None
+    if name in {"Pow", "Reciprocal"} and _has_hole(reader, op.outputs[0]):
+        return None
     step = _step(reader, a, b)
     if step is None:
         step = _step(reader, b, a)
@@ -88,6 +92,13 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return made if scale * one == 1 else scale * one * made
 
     return build
+
+
+def _has_hole(reader: Reader, difference: tf.Tensor) -> bool:
+    """Returns whether two poles cancel, as in `1 / x - 1 / y(x)`."""
+    formula = elementwise(reader, difference)
+    hole = None if formula is None else holes.of(formula)
+    return hole is not None and not hole.is_lost
 
 
 def _distance(a: Term, b: Term, value: Value) -> tf.Tensor:

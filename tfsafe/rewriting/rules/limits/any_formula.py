@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfsafe._limits import LIMITS
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas.limits import interpolation
-from tfsafe.rewriting.analysis import holes, wider
+from tfsafe.rewriting.analysis import candidates, holes, wider
 from tfsafe.rewriting.analysis.elementwise import FUNCTIONS, Elementwise, elementwise
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -50,7 +50,7 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     if formula is None:
         return None
     may_lose = _may_lose(formula, others)
-    points = (tuple(holes.points(reader, each)) for each in formula.leaves)
+    points = (tuple(candidates.points(reader, each)) for each in formula.leaves)
     form = may_lose, formula.form(), *points
     if form in _SOUND:
         return None
@@ -206,7 +206,7 @@ def _trials(formula: Elementwise, distance: float) -> dict[int, np.ndarray]:
     for leaf, draws in zip(leaves, holes.draws(formula), strict=True):
         near = distance * np.abs(draws)
         ways = [draws]
-        for point in holes.points(reader, leaf):
+        for point in candidates.points(reader, leaf):
             sign = -1.0 if reader.bounds(leaf).high <= point else 1.0
             ways.append(point + sign * near)
         if np.isinf(reader.bounds(leaf).high):
@@ -229,7 +229,7 @@ def _continued(
 ) -> tf.Tensor:
     """Builds the formula in float64."""
     reader, rank = formula.reader, formula.whole.shape.rank
-    alike = holes.multiples(formula, hole.variable)
+    alike = candidates.multiples(formula, hole.variable)
     in_float64 = wide.of(value)
 
     def ranked(tensor: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas.limits import quotients
-from tfsafe.rewriting.analysis import holes
+from tfsafe.rewriting.analysis import candidates, holes
 from tfsafe.rewriting.analysis.elementwise import Elementwise, elementwise
 from tfsafe.rewriting.analysis.wider import run
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -33,7 +33,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
 def _flat(formula: Elementwise) -> Iterator[tuple[tf.Tensor, float]]:
     """Yields the leaves and points at which a formula has no value and all limits 0."""
     for leaf in formula.leaves:
-        for point in holes.points(formula.reader, leaf):
+        for point in candidates.points(formula.reader, leaf):
             is_flat = all(
                 (np.abs(_near(formula, leaf, point, each)) < _SMALL * each).all()
                 for each in _DISTANCES[point]
