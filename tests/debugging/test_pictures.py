@@ -50,7 +50,7 @@ def test_the_figures_of_a_tensor_are_counted():
         (2, 3),
         min=-3.0,
         max=5.0,
-        mean=pytest.approx(2 / 3),
+        mean=2 / 3,
         zeros=1,
         negatives=1,
         nans=1,

@@ -277,7 +277,7 @@ def test_a_focal_loss_is_that_of_the_logits():
     z, y = (np.asarray(x, np.float64) for x in (LOGITS, Y))
     side = np.where(y > 0, -z, z)
     assert_close(value, np.logaddexp(0, side) / (1 + np.exp(-side)) ** 2)
-    assert slope[0, 0] == pytest.approx(-1)
+    assert_close(slope[0, 0], -1)
 
 
 def test_labels_that_are_no_probabilities_keep_their_formula():

@@ -55,7 +55,7 @@ def test_a_function_with_a_signature_is_exported_without_a_call(tmp_path):
     archive = keras.export.ExportArchive()
     # Keras refuses a function that has no trace.
     archive.add_endpoint("slope", function)
-    archive.write_out(str(tmp_path / "served"), verbose=False)
+    archive.write_out(str(tmp_path / "served"))
     served = tf.saved_model.load(str(tmp_path / "served"))
     assert_close(served.slope(LOGITS), [[-1.0, 1.0]])
 

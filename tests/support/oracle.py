@@ -162,7 +162,7 @@ def _wide(numbers: Any) -> np.ndarray:
     array = np.asarray(tf.cast(numbers, tf.float64) if is_tensor else numbers)
     if array.dtype != object:
         return array.astype(np.longdouble)
-    with mpmath.workdps(DIGITS), np.errstate(invalid="ignore"):
+    with mpmath.workdps(DIGITS), np.errstate(invalid="ignore", over="ignore"):
         high = array.astype(np.float64)
         rest = np.where(np.isfinite(high), array - high, 0).astype(np.float64)
     return high + rest.astype(np.longdouble)

@@ -31,6 +31,7 @@ def of(formula: Elementwise) -> Iterator[tuple[tf.Tensor, float | tf.Tensor]]:
             if formula.leaves_of(part).isdisjoint(rest):
                 yield part, 0.0
     yield from at_leaves(formula)
+    yield from _at_roots(formula)
 
 
 def multiples(formula: Elementwise, variable: tf.Tensor) -> dict[int, float]:
@@ -61,7 +62,6 @@ def at_leaves(
     for leaf in formula.leaves:
         for point in points(reader, leaf):
             yield leaf, point
-    yield from _at_roots(formula)
     for leaf in formula.leaves:
         for other in formula.leaves:
             if leaf is not other and points(reader, leaf) and points(reader, other):
@@ -75,7 +75,7 @@ def _at_roots(formula: Elementwise) -> Iterator[tuple[tf.Tensor, float]]:
     for part in formula.parts():
         for x, number in beside_number(reader, part):
             leaf = leaves.get(reader.number(x.tensor))
-            root = -number / x.factor
+            root = -number / x.factor if x.factor else 0.0
             if leaf is None or (leaf.name, root) in seen or root in _POINTS:
                 continue
             low, high = reader.bounds(leaf)
