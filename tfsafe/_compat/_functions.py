@@ -230,7 +230,7 @@ def eager_mode() -> Any:
     """Returns a context in which operations run at once.
 
     `eager.context.eager_mode`: `tf.init_scope` stays in a graph that is entered by
-    hand, as with `tf.Graph().as_default()`. Tried: TensorFlow 2.21.0.
+    hand, as with `tf.Graph().as_default()`. Tried: TensorFlow 2.16.1 and 2.21.0.
     """
     from tensorflow.python.eager import context
 

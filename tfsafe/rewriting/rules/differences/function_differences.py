@@ -17,7 +17,7 @@ from tfsafe.ops.kernels import activation
 from tfsafe.rewriting.analysis import holes
 from tfsafe.rewriting.analysis.elementwise import elementwise
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import (
     Term,
@@ -95,8 +95,12 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _has_hole(reader: Reader, difference: tf.Tensor) -> bool:
-    """Returns whether two poles cancel, as in `1 / x - 1 / y(x)`."""
-    formula = elementwise(reader, difference)
+    """Returns whether two poles cancel, as in `1 / x - 1 / y(x)`.
+
+    Formulas in float64 have no other rule.
+    """
+    is_narrow = difference.dtype in NARROW
+    formula = elementwise(reader, difference) if is_narrow else None
     hole = None if formula is None else holes.of(formula)
     return hole is not None and not hole.is_lost
 

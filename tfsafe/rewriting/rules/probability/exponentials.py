@@ -317,7 +317,8 @@ RULES = (
     Rule(
         name="complement-of-softmax",
         before="1 - softmax(x), 1 - softmax(x)[k], 1 - max(softmax(x)), "
-        "1 - sum(softmax(x) ** 2), 1 - sum(y * softmax(x)), 1 - 1 / (1 + exp(-x))",
+        "1 - sum(softmax(x) ** 2), 1 - sum(y * softmax(x)), 1 - softmax(x) @ y, "
+        "1 - 1 / (1 + exp(-x))",
         after="-ops.expm1(ops.log_softmax(x)), sum(p * (1 - p)), sum((1 - y) * p), "
         "ops.sigmoid(-x)",
         fails_when="a class dominates its row",
