@@ -287,6 +287,12 @@ def test_poles_that_cancel_leave_a_limit(name, mode):
     assert_close(slope, _exact(formula, points, 1), scale=1e-5)
 
 
+def test_poles_in_float64_keep_the_rule_of_reciprocals():
+    x = tf.constant([0.5, 2.0], tf.float64)
+    found = fired(all_rules(), lambda x: 1 / x - 1 / tf.atan(x), x)
+    assert found[-1] == "difference-of-function"
+
+
 OTHERS = tf.Variable(tf.ones([4, 2]))
 
 
