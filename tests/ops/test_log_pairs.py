@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
-from tests.ops.edges import documented
+from tests.ops.edges import assert_rounded, documented
 from tests.ops.elementwise import INF, NAN, derivatives, edges, errors
 from tests.support import modes, oracle
 from tests.support.oracle import assert_close
@@ -218,9 +218,12 @@ def test_its_edges_are_those_of_its_docstring(name, mode, dtype):
     assert list(EDGES[name]) == documented(op)
     got, wanted, silent = edges(op, list(EDGES[name].values()), dtype, mode, 2)
     for result, truth in zip(got, wanted, strict=True):
-        assert_close(result, truth, 8, why="TensorFlow's digamma")
+        if dtype == tf.float64:
+            assert_close(result, truth, 8, why="TensorFlow's digamma")
+        else:
+            assert_rounded(result, truth)
     for result in silent:
-        assert_close(result, 0.0)
+        assert_rounded(result, 0.0)
 
 
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
@@ -228,13 +231,13 @@ def test_the_second_derivatives_at_the_pole_are_0(name, mode):
     pole = 0.0 if name == "xlogy" else -1.0
     x, y = tf.constant([0.0, 2.0]), tf.constant([pole, pole])
     for result in derivatives(getattr(ops, name), [x, y], mode)[3:]:
-        assert_close(result, 0.0)
+        assert_rounded(result, 0.0)
 
 
 def test_o27_the_mixed_derivative_of_xlogy_at_x_0_is_one_over_y(mode):
     x, y = tf.constant([0.0]), tf.constant([0.5])
     (_, in_xy), (in_yx, _) = modes.second_gradients(ops.xlogy, [x, y], mode)
-    assert_close([in_xy, in_yx], 2.0)
+    assert_rounded([in_xy, in_yx], 2.0)
 
 
 @pytest.mark.parametrize("name", TRUTHS)
@@ -244,9 +247,9 @@ def test_it_sums_the_gradients_of_what_was_broadcast(name):
     full = [tf.repeat(x, 3, 1), tf.repeat(y[tf.newaxis], 2, 0)]
     value, slopes = modes.value_and_gradients(op, [x, y], "graph")
     wanted, each = modes.value_and_gradients(op, full, "graph")
-    assert_close(value, wanted)
-    assert_close(slopes[0], tf.reduce_sum(each[0], 1, keepdims=True))
-    assert_close(slopes[1], tf.reduce_sum(each[1], 0))
+    assert_rounded(value, wanted)
+    assert_rounded(slopes[0], tf.reduce_sum(each[0], 1, keepdims=True))
+    assert_rounded(slopes[1], tf.reduce_sum(each[1], 0))
 
 
 numbers = st.floats(-80.0, 80.0, width=32, allow_subnormal=False)
