@@ -490,7 +490,7 @@ PAIRS = {
         lambda x: tf.sin(x) ** (1 / 3) * x,
     ),
     "product-with-inverse": (
-        lambda x: x**2 * tf.math.rsqrt(tf.cosh(x) - 1),
+        lambda x: x**2 * tf.math.rsqrt(tf.cosh(x) + x),
         lambda x: x**2 * tf.math.rsqrt(relu(x) + 1),
     ),
     "mask-after": (

@@ -29,6 +29,11 @@ def _softplus(x: np.ndarray) -> np.ndarray:
     return np.logaddexp(x, x.dtype.type(0))
 
 
+def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Computes `x ** y`; `1 ** inf` is NaN, as 0 / 0 is: it stands for a limit."""
+    return np.where((x == 1) & np.isinf(y), np.nan, np.power(x, y))
+
+
 _ARITHMETIC: Mapping[str, _Function] = {
     **dict.fromkeys(ADDITIONS, _sum),
     **dict.fromkeys(DIVISIONS, np.divide),
@@ -52,7 +57,7 @@ _CURVES: Mapping[str, _Function] = {
     "Expm1": np.expm1,
     "Log": np.log,
     "Log1p": np.log1p,
-    "Pow": np.power,
+    "Pow": _power,
     "Rsqrt": lambda x: 1 / np.sqrt(x),
     "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "Sin": np.sin,

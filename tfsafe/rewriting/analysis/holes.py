@@ -291,6 +291,8 @@ def is_needed(formula: Elementwise, hole: Hole, made: Collection[str]) -> bool:
     for part in formula.parts()[1:]:
         if part.name in made and reader.number(part) not in numbers:
             inner = Elementwise(reader, part, formula.leaves)
+            if np.isfinite(inner.at(numbers)).any():
+                continue
             sides = inner.at(near), inner.at(nearer)
             if not (np.abs(sides[1]) > 2 * np.abs(sides[0])).any():
                 numbers[reader.number(part)] = sides[1]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types
+from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, OpFact, op_types
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
@@ -271,3 +271,12 @@ def cosh_argument(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
         return None
     u, v = a.inputs[0], b.inputs[0]
     return u if are_opposite(reader, u, v) else None
+
+
+def is_never_0(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a tensor is a number, or a number that is divided."""
+    op = reader.op(tensor)
+    while op.type == "Neg":
+        op = reader.op(op.inputs[0])
+    is_quotient = op.type in DIVISIONS and reader.scalar(op.inputs[0]) not in {None, 0}
+    return is_quotient or op.type in RECIPROCALS or reader.scalar(tensor) is not None

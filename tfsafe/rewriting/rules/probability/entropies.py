@@ -20,7 +20,13 @@ from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.log_space.probabilities import quotients
-from tfsafe.rewriting.match.arithmetic import adds_lost_epsilon, is_sum, number, squared
+from tfsafe.rewriting.match.arithmetic import (
+    adds_lost_epsilon,
+    is_never_0,
+    is_sum,
+    number,
+    squared,
+)
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
 from tfsafe.rewriting.rules.differences import (
     function_differences,
@@ -200,7 +206,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return _match_contraction(op, reader)
     for weight, log in both_ways(op):
         # Masks have a rule of their own.
-        if reader.scalar(weight) is not None or reader.is_mask(weight):
+        if reader.is_mask(weight) or is_never_0(reader, weight):
             continue
         found = _squared_or_absolute(weight, log, reader)
         if found is not None:
