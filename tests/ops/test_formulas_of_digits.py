@@ -263,3 +263,14 @@ def test_roots_less_one_are_infinite_at_infinity(mode):
     value, (slope,) = modes.value_and_gradients(uncancelled.hypot1pm1, [x], mode)
     np.testing.assert_array_equal(value, [np.inf, np.inf, np.nan])
     np.testing.assert_array_equal(slope, [1, -1, np.nan])
+
+
+def test_one_to_the_power_of_infinity_is_1(mode):
+    zero, infinite = tf.zeros([2]), tf.constant([np.inf, -np.inf])
+    powers = (
+        lambda x, y: log_products.power_of_one_minus(1 - x, x, y),
+        lambda x, y: log_products.power_of_fraction(1 / (1 + x), 1 + 0 * x, x, y),
+    )
+    for function in powers:
+        value = modes.compile_for(mode, function)(zero, infinite)
+        np.testing.assert_array_equal(value, [1, 1])

@@ -132,6 +132,85 @@ def test_other_values_than_fractions_may_be_nan(function):
     assert_rounded(rewritten(RULES, function)(*args), function(*args))
 
 
+def _cdf(z):
+    return 0.5 * (1 + tf.math.erf(z / np.sqrt(2.0)))
+
+
+def _pdf(z):
+    return tf.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+
+
+def _price(m, s):
+    d = m / s + s / 2
+    return tf.exp(m) * 0.5 * tf.math.erfc(-d / np.sqrt(2.0)) - _cdf(d - s)
+
+
+def _guarded_improvement(m, s):
+    z = m / s
+    return tf.where(s > 0, m * _cdf(z) + s * _pdf(z), tf.nn.relu(m))
+
+
+_DENSITY = 1 / np.sqrt(2 * np.pi)
+# By name: the formula of a mean and a deviation of (0, 0), (1, 0) and (-1, 0), its
+# values, and its slopes.
+SCORES = {
+    "a probability": (lambda m, s: _cdf(m / s), [0.5, 1, 0], [0, 0, 0], [0, 0, 0]),
+    "an expected improvement": (
+        lambda m, s: m * _cdf(m / s) + s * _pdf(m / s),
+        [0, 1, 0],
+        [0.5, 1, 0],
+        [_DENSITY, 0, 0],
+    ),
+    "an expected improvement by its score": (
+        lambda m, s: s * (m / s * _cdf(m / s) + _pdf(m / s)),
+        [0, 1, 0],
+        [0.5, 1, 0],
+        [_DENSITY, 0, 0],
+    ),
+    "a guarded improvement": (
+        _guarded_improvement,
+        [0, 1, 0],
+        [0, 1, 0],
+        [0, 0, 0],
+    ),
+    "a kernel": (lambda m, s: tf.exp(-((m / s) ** 2)), [1, 0, 0], [0, 0, 0], [0, 0, 0]),
+    "the price of an option": (
+        _price,
+        [0, np.e - 1, 0],
+        [0.5, np.e, 0],
+        [_DENSITY, 0, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*SCORES))
+def test_a_score_of_nothing_is_0(name, mode):
+    function, *wanted = SCORES[name]
+    args = [tf.constant([0.0, 1.0, -1.0]), tf.zeros([3])]
+    assert not np.isfinite(function(*args)[0]) or "guarded" in name
+    value, slopes = modes.value_and_gradients(
+        rewritten(all_rules(), function), args, mode
+    )
+    # Of a polynomial through values around it, where a hole is continued.
+    for found, right in zip([value, *slopes], wanted, strict=True):
+        assert_close(found, right, scale=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda m, s: tf.tanh(m / s),
+        lambda m, s: tf.exp(-m / s),
+        lambda m, s: tf.math.erf(m / s + m),
+        lambda m, s: tf.math.erf(1 / s) + m,
+    ],
+)
+def test_other_quotients_may_be_nan(function):
+    args = [tf.zeros([3]), tf.zeros([3])]
+    assert "normal-score" not in fired(all_rules(), function, *args)
+    assert_rounded(rewritten(all_rules(), function)(*args), function(*args))
+
+
 def test_the_mean_of_a_slice_without_elements_is_0():
     def pooled(x, length):
         return tf.reduce_mean(x[:length])

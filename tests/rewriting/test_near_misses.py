@@ -323,6 +323,10 @@ PAIRS = {
         lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 1e-12)),
         lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 0.1)),
     ),
+    "normal-score": (
+        lambda x: tf.math.erf(x[0] / x[1]),
+        lambda x: tf.tanh(x[0] / x[1]),
+    ),
     "degree-normalisation": (
         lambda x: x * tf.pow(_total(x), -0.5),
         lambda x: x * tf.pow(_total(tf.sin(x)), -0.5),
@@ -614,6 +618,7 @@ ASK = frozenset({
     "log-near-one",
     "log-out-of-range",
     "fraction-of-zero",
+    "normal-score",
     "quotient-of-powers",
     "quotient-of-sums",
     "root-of-sums",

@@ -204,7 +204,8 @@ def power_of_one_minus(base: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor
 
     def compute(base: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         return near_or_far(
-            tf.abs(x) < 2**-6,
+            # 1 to the power of infinity is 1.
+            (tf.abs(x) < 2**-6) & tf.not_equal(x, 0),
             lambda _, x, y: exp(y * tf.math.log1p(-x)),
             lambda base, _, y: pow(base, y),
             base,
@@ -222,7 +223,7 @@ def power_of_fraction(
 
     def compute(base: tf.Tensor, a: tf.Tensor, b: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         return near_or_far(
-            (tf.abs(b) < 2**-6 * tf.abs(a)) & tf.math.is_finite(a),
+            (tf.abs(b) < 2**-6 * tf.abs(a)) & tf.math.is_finite(a) & tf.not_equal(b, 0),
             lambda _, a, b, y: exp(-y * tf.math.log1p(b / a)),
             lambda base, _a, _b, y: pow(base, y),
             base,

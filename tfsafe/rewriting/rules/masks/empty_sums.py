@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types, raw_kernel
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types, raw_kernel
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
@@ -177,6 +177,38 @@ def _is_moneyness(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     )
 
 
+def _match_score(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches what the normal distribution is taken of, scaled or beside a shift."""
+    x, y = op.inputs
+    is_known = reader.constant(x) is not None or reader.constant(y) is not None
+    if is_known or is_watched(reader, op) or is_regular(reader, op):
+        return None
+    # In the price of an option, the volatility is added to such a quotient.
+    is_of_log = reader.op(x).type == "Log"
+
+    def is_shift(tensor: tf.Tensor) -> bool:
+        return is_of_log or any(reader.same(f, y) for f, _ in factors(reader, tensor))
+
+    queue, seen = [(op.outputs[0], False)], set()
+    while queue:
+        tensor, is_squared = queue.pop()
+        for user in tensor.consumers():
+            if user.type in {"Erf", "Erfc"} or (user.type == "Exp" and is_squared):
+                return lambda value: ops.xdivy(value(x), value(y))
+            if user.name in seen or not user.outputs:
+                continue
+            seen.add(user.name)
+            others = [each for each in user.inputs if each is not tensor]
+            is_square = square_of(reader, user.outputs[0]) is not None
+            is_scaled = user.type in {"Mul", "Neg", "RealDiv"} and all(
+                reader.scalar(each) is not None for each in others
+            )
+            is_shifted = user.type in SUMS and all(map(is_shift, others))
+            if is_square or is_scaled or is_shifted:
+                queue.append((user.outputs[0], is_squared or is_square))
+    return None
+
+
 def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
@@ -304,6 +336,16 @@ FRACTION_OF_ZERO = Rule(
 )
 RULES = (
     FRACTION_OF_ZERO,
+    Rule(
+        name="normal-score",
+        before="erf(x / y), exp(-square(x / y)), m * cdf(m / s) + s * pdf(m / s)",
+        after="the same, 0 for 0 / 0",
+        fails_when="x and y are 0: a difference and its deviation",
+        reference="Jones, Schonlau and Welch, Journal of Global Optimization 13, 1998: "
+        "no improvement is expected of a point that is known",
+        op_types=DIVISIONS,
+        match=_match_score,
+    ),
     Rule(
         name="degree-normalisation",
         before="a * sum(a) ** -0.5, x * rsqrt(mean(x * x))",
