@@ -19,7 +19,12 @@ from tfsafe.ops.formulas.differences import (
 )
 from tfsafe.ops.formulas.differences.function_differences import digamma_difference
 from tfsafe.ops.formulas.limits import field_limits
-from tfsafe.ops.formulas.out_of_range import fractions, harmonic, log_products
+from tfsafe.ops.formulas.out_of_range import (
+    fractions,
+    harmonic,
+    log_products,
+    weighted_exponentials,
+)
 
 # By name: the formula, what it computes, and each argument's numbers.
 FORMULAS = {}
@@ -52,7 +57,17 @@ _add(
             [3 + 2.0**-40, -2.0],
             [3.0, 0.5],
         ),
+    },
+)
+_add(
+    weighted_exponentials,
+    {
         "exp_times": (lambda x, y: m.exp(x) * y, [0.5, -3.0], [2.0, -0.3]),
+        "expm1_times": (
+            lambda x, y: m.expm1(x) * y,
+            [2.0**-40, -3.0, 37.5, 39.0],
+            [2.0, -0.3, 1.5, -0.7],
+        ),
     },
 )
 _add(

@@ -10,6 +10,7 @@ from tests.ops.elementwise import each_place_and_xla_float64, edges, errors
 from tests.support import modes, oracle
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas.differences import uncancelled
+from tfsafe.ops.formulas.out_of_range import weighted_exponentials
 
 
 def _signed(dtype, low, high):
@@ -117,10 +118,27 @@ EXP_TIMES = [
 ]
 
 
-def test_the_edges_of_an_exponential_times_a_number(mode):
-    got, wanted, silent = edges(
-        uncancelled.exp_times, EXP_TIMES, tf.float32, mode, arguments=2
-    )
+EXPM1_TIMES = [
+    (1.0, 2.0, 2 * (np.e - 1), 2 * np.e, np.e - 1),
+    (1e-10, 3.0, 3e-10, 3.0, 1e-10),
+    (100.0, 0.0, 0.0, 0.0, INF),
+    (100.0, 1e-10, np.exp(100.0) * 1e-10, np.exp(100.0) * 1e-10, INF),
+    (INF, 2.0, INF, INF, INF),
+    (-INF, 2.0, -2.0, 0.0, -1.0),
+    (NAN, 2.0, NAN, NAN, NAN),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "rows"),
+    [
+        (weighted_exponentials.exp_times, EXP_TIMES),
+        (weighted_exponentials.expm1_times, EXPM1_TIMES),
+    ],
+    ids=["exp", "expm1"],
+)
+def test_the_edges_of_an_exponential_times_a_number(function, rows, mode):
+    got, wanted, silent = edges(function, rows, tf.float32, mode, arguments=2)
     for result, column in zip(got, wanted, strict=True):
         assert_rounded(result, column)
     for zero in silent:
@@ -130,7 +148,7 @@ def test_the_edges_of_an_exponential_times_a_number(mode):
 def test_where_nothing_overflows_an_exponential_is_multiplied_unchanged(dtype):
     x, y = tf.constant([-3.0, 0.5, 4.0], dtype), tf.constant([[2.0], [-1.5]], dtype)
     truth = oracle.exact(lambda x, y: mpmath.exp(x) * y, *np.broadcast_arrays(x, y))
-    value = uncancelled.exp_times(x, y)
+    value = weighted_exponentials.exp_times(x, y)
     assert oracle.ulp_error(value, truth) <= (0.51 if dtype.size == 2 else 3)
 
 

@@ -186,6 +186,8 @@ def test_boolean_mask_sends_nothing_back_to_what_it_hides():
         (lambda x: tf.math.log(x) * tf.cast(x > 0, x.dtype), "mask-after"),
         (lambda x: (1.0 / x) * tf.constant([0.0, 1.0]), "mask-over"),
         (lambda x: tf.exp(x) * x, "exp-times"),
+        (lambda x: (tf.exp(x) - 1) * x, "exp-times"),
+        (lambda x: 1e-12 * tf.math.expm1(x), "exp-times"),
         (lambda x: tf.where(x > 0, tf.square(1 / x), x), "unused-branch"),
         (lambda x: tf.where(x > 0, (1 / x) ** 3.0, x), "unused-branch"),
     ],
@@ -240,6 +242,7 @@ def test_what_is_no_mask_is_not_taken_for_one(name):
     [
         lambda x, w: tf.exp(-tf.abs(x)) * w,
         lambda x, w: tf.exp(x) * 3.0,
+        lambda x, w: tf.math.expm1(x) * 0.5,
         lambda x, w: tf.exp(x) * tf.exp(w),
         lambda x, w: tf.exp(x) * tf.sin(1 / tf.exp(w)),
         lambda x, w: tf.exp(x * x) * tf.math.erfc(x),

@@ -12,7 +12,7 @@ from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.unchanged_values import elementwise
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.activation import sigmoid, tanh
-from tfsafe.ops.kernels.exponential import exp, expm1
+from tfsafe.ops.kernels.exponential import expm1
 from tfsafe.ops.kernels.lengths import hypot
 from tfsafe.ops.kernels.power import sqrt
 from tfsafe.ops.kernels.zeros import (
@@ -231,27 +231,6 @@ def difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradi
         )
 
     return (a - b) * (a + b), vjp
-
-
-@precision.runs_in_float32
-@custom_gradient
-def exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    """Computes `exp(x) * y`, also where the exponential alone overflows."""
-
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        in_x = times_upstream(upstream, known(value, exp_times, x, y))
-        in_y = times_upstream(upstream, exp(x))
-        return unbroadcast(in_x, x), unbroadcast(in_y, y)
-
-    # Where the exponential overflows, take it in two halves; an infinite x does not.
-    overflows = (x > math.log(LIMITS[x.dtype.name].max)) & tf.math.is_finite(x)
-    halved = overflows & tf.not_equal(y, 0)
-    half = tf.exp(tf.where(halved, 0.5 * x, tf.zeros_like(x)))
-    whole = tf.exp(tf.where(overflows, tf.zeros_like(x), x))
-    # A selection between the products, so that no graph squares the half first.
-    first = tf.where(halved, y * half, tf.zeros_like(half))
-    value = tf.where(halved, first * half, whole * y)
-    return value, vjp
 
 
 def squared_distances(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:

@@ -10,7 +10,12 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe._gradients import custom_gradient_in, unbroadcast
+from tfsafe._gradients import (
+    custom_gradient,
+    custom_gradient_in,
+    known,
+    unbroadcast,
+)
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision
@@ -21,8 +26,41 @@ from tfsafe.ops.kernels.zeros import (
     times_where_nonzero,
 )
 
+_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
 # An exponent is at most so many units, whose last places are lost when it is added.
 _ROUNDINGS = 128
+
+
+@precision.runs_in_float32
+@custom_gradient
+def exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `exp(x) * y`, also where the exponential alone overflows."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        in_x = times_upstream(upstream, known(value, exp_times, x, y))
+        in_y = times_upstream(upstream, ops.exp(x))
+        return unbroadcast(in_x, x), unbroadcast(in_y, y)
+
+    # Where the exponential overflows, take it in two halves; an infinite x does not.
+    overflows = (x > math.log(LIMITS[x.dtype.name].max)) & tf.math.is_finite(x)
+    halved = overflows & tf.not_equal(y, 0)
+    half = tf.exp(tf.where(halved, 0.5 * x, tf.zeros_like(x)))
+    whole = tf.exp(tf.where(overflows, tf.zeros_like(x), x))
+    # A selection between the products, so that no graph squares the half first.
+    first = tf.where(halved, y * half, tf.zeros_like(half))
+    value = tf.where(halved, first * half, whole * y)
+    return value, vjp
+
+
+@precision.runs_in_float32
+def expm1_times(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `(exp(x) - 1) * y`, also where the exponential alone overflows."""
+    # There, 1 is less than half a unit of its last place.
+    is_large = x > 2 - math.log(LIMITS[x.dtype.name].eps)
+    zero = tf.zeros([], x.dtype)
+    large = exp_times(tf.where(is_large, x, zero), tf.where(is_large, y, zero))
+    return tf.where(is_large, large, y * ops.expm1(tf.where(is_large, zero, x)))
 
 
 def shared_exponent(

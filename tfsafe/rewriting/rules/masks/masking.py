@@ -1,6 +1,6 @@
 """Rules for values that are computed everywhere and used only in some places."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import tensorflow as tf
@@ -8,7 +8,10 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types, upstream
 from tfsafe.ops.formulas import unchanged_values
-from tfsafe.ops.formulas.differences import uncancelled
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    exp_times,
+    expm1_times,
+)
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import (
     is_doubtful,
@@ -42,6 +45,10 @@ _BINARY = {
     "Mul": unchanged_values.multiply,
     "SquaredDifference": unchanged_values.squared_difference,
 }
+
+
+# A number that an exponential is multiplied by, as the current of a diode.
+_SMALL = 2.0**-10
 
 
 def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
@@ -217,16 +224,34 @@ def _match_exp_times(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
     for product, factor in both_ways(op, "Mul"):
-        exp = reader.op(product)
-        if (
-            exp.type == "Exp"
-            and reader.constant(factor) is None
-            and reader.op(factor).type != "Exp"
-            and may_overflow(reader, exp.inputs[0])
-            and not _may_underflow(reader, factor)
-        ):
-            return _exp_times(exp.inputs[0], factor)
+        constant = reader.scalar(factor)
+        is_open = reader.constant(factor) is None and reader.op(factor).type != "Exp"
+        # Next to a larger number a few exponents more are representable.
+        if not (is_open or (constant and abs(constant) < _SMALL)):
+            continue
+        x, function = _exponent(reader, product)
+        if x is None or not may_overflow(reader, x) or _may_underflow(reader, factor):
+            continue
+        return _product(function, x, factor)
     return None
+
+
+def _product(
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], x: tf.Tensor, y: tf.Tensor
+) -> Build:
+    return lambda value: function(value(x), value(y))
+
+
+def _exponent(
+    reader: Reader, tensor: tf.Tensor
+) -> tuple[tf.Tensor | None, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]]:
+    """Returns x of `exp(x)` or of `exp(x) - 1`, and how to multiply that."""
+    op = reader.op(tensor)
+    function = exp_times if op.type == "Exp" else expm1_times
+    if op.type == "Sub" and reader.scalar(op.inputs[1]) == 1:
+        op = reader.op(op.inputs[0])
+        return (op.inputs[0] if op.type == "Exp" else None), function
+    return (op.inputs[0] if op.type in {"Exp", "Expm1"} else None), function
 
 
 def _may_underflow(reader: Reader, factor: tf.Tensor) -> bool:
@@ -240,10 +265,6 @@ def _may_underflow(reader: Reader, factor: tf.Tensor) -> bool:
         or (op.type in _EXPONENTIALS and may_overflow(reader, op.inputs[0]))
         for op in (each.op for each in made_of)
     )
-
-
-def _exp_times(x: tf.Tensor, factor: tf.Tensor) -> Build:
-    return lambda value: uncancelled.exp_times(value(x), value(factor))
 
 
 def _match_silent(op: tf.Operation, reader: Reader) -> Build | None:
@@ -320,8 +341,8 @@ RULES = (
     ),
     Rule(
         name="exp-times",
-        before="exp(x) * y",
-        after="exp(x / 2) * (exp(x / 2) * y)",
+        before="exp(x) * y, (exp(x) - 1) * y",
+        after="exp(x / 2) * (exp(x / 2) * y) where the exponential overflows",
         fails_when="exp(x) overflows and the product does not",
         reference="exp(x) = exp(x / 2)^2",
         op_types=["Mul"],
