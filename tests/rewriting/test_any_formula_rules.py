@@ -50,6 +50,10 @@ def _waves(x, m):
     return m.cosh(x) - m.cos(x)
 
 
+def _squares(x, m):
+    return m.sinh(x) ** 2 - m.sin(x) ** 2
+
+
 def _final(x, m):
     return 1 - x - m.exp(-1.5 * x)
 
@@ -104,6 +108,7 @@ FORMULAS = {
     "an exponential less three terms": (_cubic, 0.0, SUM),
     "a gamma distribution": (_gamma, 0.0, SUM),
     "a hyperbolic less a circular function": (_waves, 0.0, SUM),
+    "a hyperbolic less a circular square": (_squares, 0.0, SUM),
     "a final size": (_final, 0.0, SUM),
     "a sine less two terms": (_fifth, 0.0, SUM),
     "a root less three terms": (_sixth, 0.0, SUM),
@@ -295,6 +300,10 @@ def test_a_sum_that_its_terms_outgrow_keeps_its_digits(name, mode):
 POLES = {
     "the slope of Langevin's function": (
         lambda x, m: 1 / x**2 - 1 / m.sinh(x) ** 2,
+        0.0,
+    ),
+    "of squares of quotients": (
+        lambda x, m: (1 / x) ** 2 - (1 / m.sinh(x)) ** 2,
         0.0,
     ),
     "with powers": (lambda x, m: x**-2.0 - m.sin(x) ** -2.0, 0.0),

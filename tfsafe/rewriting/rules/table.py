@@ -93,9 +93,14 @@ _FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
 _LOG_OF_ONE_PLUS = near_one.log_of_one_plus(_FORMULAS)
 _MASKS = [rule for rule in masking.RULES if rule.name.startswith("mask-")]
 _IN_HALF = [*_FORMULAS, *_MASKS, *ties.RULES]
+# These keep the digits of differences of tensors, and not those of formulas.
+_OF_TENSORS = {"difference-of-squares"}
+_OTHERS = [rule for rule in _BEFORE if rule.name not in _OF_TENSORS]
+_WIDE = [half_precision.of_wide_operands(rule, _IN_HALF) for rule in _FORMULAS]
 _RULES: Sequence[Rule] = (
-    *(half_precision.of_wide_operands(rule, _IN_HALF) for rule in _FORMULAS),
-    *any_formula.rules((*_BEFORE, _LOG_OF_ONE_PLUS)),
+    *(rule for rule in _WIDE if rule.name not in _OF_TENSORS),
+    *any_formula.rules((*_OTHERS, _LOG_OF_ONE_PLUS)),
+    *(rule for rule in _WIDE if rule.name in _OF_TENSORS),
     *flat_limits.RULES,
     half_precision.rule(_IN_HALF),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),

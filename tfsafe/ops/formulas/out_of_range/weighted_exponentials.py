@@ -60,7 +60,8 @@ def expm1_times(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     is_large = x > 2 - math.log(LIMITS[x.dtype.name].eps)
     zero = tf.zeros([], x.dtype)
     large = exp_times(tf.where(is_large, x, zero), tf.where(is_large, y, zero))
-    return tf.where(is_large, large, y * ops.expm1(tf.where(is_large, zero, x)))
+    small = ops.expm1(tf.where(is_large, zero, x))
+    return tf.where(is_large, large, unchanged_values.multiply(small, y))
 
 
 def shared_exponent(

@@ -24,6 +24,7 @@ from tfsafe.rewriting.match.arithmetic import (
     beside_number,
     is_sum,
     number,
+    square_of,
     terms,
 )
 from tfsafe.rewriting.match.products import inverted
@@ -66,6 +67,10 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if name not in DIFFERENCES and name != "Pow":
         return None
     if any(reader.constant(each.tensor) is not None for each in (a, b)):
+        return None
+    is_narrow = op.outputs[0].dtype in NARROW
+    if is_narrow and all(square_of(reader, each) is not None for each in tensors):
+        # They have a rule of their own, after the one for any formula.
         return None
     if name in {"Pow", "Reciprocal"} and _has_hole(reader, op.outputs[0]):
         return None

@@ -20,7 +20,7 @@ from tfsafe.rewriting.analysis.elementwise import FUNCTIONS, Elementwise, elemen
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import NARROW, Reader
-from tfsafe.rewriting.match.arithmetic import terms
+from tfsafe.rewriting.match.arithmetic import square_of, terms
 from tfsafe.rewriting.rules.in_float64 import Wide, is_made_wide
 
 _REFERENCE = "Trefethen, Approximation Theory and Approximation Practice, 2013"
@@ -96,7 +96,10 @@ def _may_lose(formula: Elementwise, others: Sequence[Rule]) -> bool:
     """
     reader, whole = formula.reader, formula.whole.op
     if whole.type in SUMS:
-        return not _cancels_by_chance(formula, formula.whole)
+        squares = [square_of(reader, x.tensor) for x in terms(reader, formula.whole)]
+        # Those of tensors have a rule of their own.
+        is_of_tensors = all(x is not None and formula.is_leaf(x) for x in squares)
+        return not (is_of_tensors or _cancels_by_chance(formula, formula.whole))
     if whole.type != "Log" or _cancels_by_chance(formula, whole.inputs[0]):
         return False
     # One with an epsilon is as far off as that is.
