@@ -12,6 +12,7 @@ from tests.rewriting.emitting import fired, in_modes, rewritten, second_gradient
 from tests.rewriting.tables import RULES
 from tests.support import modes, oracle
 from tests.support.oracle import assert_close
+from tfsafe import stabilize
 
 # The rule, ways to write the formula, the truth, and points where digits are lost.
 ELEMENTWISE = {
@@ -247,6 +248,20 @@ ELEMENTWISE = {
         [1 - 6e-8, 0.999, 0.03125, 4.0],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 1 - tf.exp(x) / tf.reduce_max(tf.exp(x)),
+        lambda x: 1 - tf.exp(x) / tf.exp(x[1]),
+    ],
+)
+def test_a_quotient_of_exponentials_less_1_is_right_where_both_overflow(function, mode):
+    x = tf.constant([99.0, 100.0, -200.0])
+    value, (slope,) = modes.value_and_gradients(stabilize(function), [x], mode)
+    assert_close(value, [1 - np.exp(-1), 0.0, 1.0])
+    assert_close(slope, [-np.exp(-1), np.exp(-1), 0.0])
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)

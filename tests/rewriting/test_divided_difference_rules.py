@@ -396,6 +396,30 @@ def test_far_points_keep_value_and_slopes_where_the_argument_is_infinite():
     np.testing.assert_array_equal([slope[0] for slope in slopes], [0, 0])
 
 
+@pytest.mark.parametrize(
+    "spread",
+    [
+        lambda a: a[:, None],
+        lambda a: a[:, tf.newaxis],
+        lambda a: tf.expand_dims(a, 1),
+        lambda a: tf.reshape(a, [-1, 1]),
+    ],
+)
+def test_each_row_has_an_argument_of_its_own(spread):
+    def equivalent(x, a):
+        return tf.math.log(tf.reduce_mean(tf.exp(spread(a) * x), -1)) / a
+
+    x, a = tf.constant([[1.0, 2.0, 4.0], [1.0, 2.0, 3.0]]), tf.constant([0.0, 1e-5])
+    value, (in_x, in_a) = modes.value_and_gradients(
+        stabilize(equivalent), [x, a], "graph"
+    )
+    # The cumulants of a row, its mean, half its variance and a sixth of the next.
+    near = 2 + float(a[1]) / 3
+    assert_close(value, [7 / 3, near])
+    assert_close(in_x[0], [1 / 3] * 3)
+    assert_close(in_a, [7 / 9, 1 / 3])
+
+
 def test_a_certainty_equivalent_is_the_mean_at_0(mode):
     x = tf.constant([1.0, 2.0, 0.5, 4.0])
     function = stabilize(lambda x, a: tf.math.log(tf.reduce_mean(tf.exp(a * x))) / a)

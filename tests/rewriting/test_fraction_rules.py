@@ -495,6 +495,12 @@ QUOTIENTS = {
     "participation ratio of products": lambda x: (
         tf.square(tf.reduce_sum(x * x, -1)) / tf.reduce_sum(x * x * x * x, -1)
     ),
+    "shares of the largest square": lambda x: (
+        x**2 / tf.reduce_max(x**2, -1, keepdims=True)
+    ),
+    "the smallest share": lambda x: (
+        tf.reduce_min(x * x * x, -1) / tf.reduce_sum(x * x * x, -1)
+    ),
 }
 
 
@@ -513,6 +519,14 @@ def test_a_quotient_of_sums_of_powers_is_right_out_of_range(name, scale, mode):
     assert_close(
         slope, slopes, 16, why="the slope is a difference of quotients of sums"
     )
+
+
+def test_a_share_of_the_largest_power_is_right_where_that_overflows(mode):
+    p, b = np.float32([1e-30, 2e-30, 0.5]), np.float32(1.75)
+    value, _ = _both(
+        lambda p, b: tf.pow(3 * p, -b) / tf.reduce_max(tf.pow(3 * p, -b)), [p, b], mode
+    )
+    assert_close(value, (p.astype(float) / p[0]) ** -1.75, scale=1e-30)
 
 
 # Logarithms and roots of sums, of which a product leaves the range of float32.

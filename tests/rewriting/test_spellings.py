@@ -273,6 +273,21 @@ def test_a_formula_is_right_in_another_spelling(name, mode):
     assert_close(slope, slopes, scale=1e-24)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.math.log(tf.reduce_sum(tf.exp(x))),
+        lambda x: tf.math.log(1 + tf.reduce_mean(tf.exp(x))),
+        lambda x: tf.math.log(1 + tf.reduce_max(tf.exp(tf.reduce_prod(x)))),
+    ],
+)
+def test_a_sum_over_no_axis_is_seen_through(function, mode):
+    x = tf.constant(200.0)
+    value, (slope,) = modes.value_and_gradients(stabilize(function), [x], mode)
+    assert_close(value, 200.0)
+    assert_close(slope, 1.0)
+
+
 def test_the_gates_of_a_recurrence_are_no_slices():
     @tf.function
     def step(x, state):

@@ -27,7 +27,6 @@ from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import number, square_of, terms, walk
 
-# Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
@@ -67,7 +66,8 @@ _STEEP: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 _CONTRACTIONS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 _POWERS = frozenset({"Pow", "Square", "SquaredDifference"})
-_SUMS = _CONTRACTIONS | SEGMENT_SUMS | {"Mean", "ScatterNd", "SegmentMean", "Sum"}
+_REDUCED = frozenset({"Max", "Mean", "Min", "Sum"})
+_SUMS = _CONTRACTIONS | SEGMENT_SUMS | _REDUCED | {"ScatterNd", "SegmentMean"}
 _LAYOUTS = frozenset({"GatherV2", "Neg", "Transpose", *op_types(OpFact.RESHAPES)})
 _INSIDE = frozenset({
     *ADDITIONS,
@@ -88,9 +88,7 @@ _ELEMENTWISE = frozenset({
 })
 _PARTS = _ELEMENTWISE | {"Maximum", "Minimum", "Rsqrt", "SquaredDifference"}
 _MOVES = op_types(OpFact.MOVES | OpFact.PICKS | OpFact.RESHAPES)
-_SINGLE = op_types(OpFact.ELEMENTWISE) | {
-    *("ReadVariableOp", "Split", "SplitV", "Unpack"),
-}
+_SINGLE = op_types(OpFact.ELEMENTWISE) | {"ReadVariableOp", "Split", "SplitV", "Unpack"}
 # They are 0 only where all of their inputs are, or two of these are alike.
 _TOGETHER = frozenset({*ADDITIONS, "Maximum", "Minimum", "Sub"})
 # Longer formulas are computed as they are written.
@@ -239,9 +237,7 @@ class _Wide(dict[tuple[Value, str, bool], tuple[tf.Tensor, int]]):
 def in_float64(
     reader: Reader, tensor: tf.Tensor, value: Value, is_elementwise: bool = False
 ) -> tf.Tensor:
-    """Builds a tensor in float64, from the tensors that its formula begins with.
-
-    What formulas have in common is built for all of them.
+    """Builds a tensor in float64; what formulas have in common is built for all.
 
     Args:
       reader: Reader of the graph.
@@ -348,7 +344,7 @@ def _is_steep(reader: Reader, tensor: tf.Tensor) -> bool:
     # One to a tensor may have a limit, which its own rule knows.
     if op.type == "Pow" and reader.scalar(op.inputs[1]) is None:
         return False
-    return op.type in {"Mean", "Pow", "Sum"} and may_vanish(reader, tensor)
+    return op.type in _REDUCED | {"Pow"} and may_vanish(reader, tensor)
 
 
 def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Build:

@@ -196,8 +196,16 @@ def _split_again(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
     return parts[tensor.value_index] if is_undone else None
 
 
+def _over_no_axes(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
+    """Reads a sum of a scalar, or of other tensors over no axis."""
+    x, axes = tensor.op.inputs
+    known = facts.constant(axes)
+    return x if x.shape.rank == 0 or (known is not None and not known.size) else None
+
+
 _UNCHANGED: Mapping[str, Callable[[GraphFacts, tf.Tensor], tf.Tensor | None]] = {
     **dict.fromkeys(_SUMS, _nothing_added),
+    **dict.fromkeys(("Max", "Mean", "Min", "Prod", "Sum"), _over_no_axes),
     "Cast": _cast_back,
     "Split": _split_again,
     "SplitV": _split_again,

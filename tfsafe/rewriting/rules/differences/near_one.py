@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import ADDITIONS, SUMS
+from tfsafe.graph import ADDITIONS, DIVISIONS, SUMS
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.ops.kernels import precision
@@ -15,6 +15,7 @@ from tfsafe.rewriting.analysis.near_one import less_one, root_less_one
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.log_space.form import Widened, in_float32
 from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -38,12 +39,25 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if abs(part.factor + numbers[0]) > 1e-6 * abs(numbers[0]):
         return None
-    build = less_one(reader, part.tensor) or root_less_one(reader, part.tensor)
+    build = (
+        _ratio_less_one(reader, part.tensor)
+        or less_one(reader, part.tensor)
+        or root_less_one(reader, part.tensor)
+    )
     # Differences of the first order cancel in one of a higher order.
     if build is None or holes.vanishes(reader, op.outputs[0], 2):
         return None
     factor = part.factor
     return build if factor == 1 else lambda value: factor * build(value)
+
+
+def _ratio_less_one(reader: Reader, tensor: tf.Tensor) -> Build | None:
+    """Returns how to build a quotient of exponentials less 1: both may overflow."""
+    is_quotient = reader.op(tensor).type in DIVISIONS
+    log = logarithms(reader).of(tensor) if is_quotient else None
+    if log is None or not log.has_exp:
+        return None
+    return in_float32(lambda value: ops.expm1(log.whole_log(value)), tensor.dtype)
 
 
 def match_log(

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
+from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.formulas.differences.divided_differences import DIVIDED_DIFFERENCES
+from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.logsumexp_by_hand import any_logsumexp
 from tfsafe.rewriting.match.linear import parts
 
-RESHAPED = op_types(OpFact.RESHAPES)
 REDUCED = frozenset({"Mean", "Sum"})
 _FOLLOWED = frozenset({
     *DIVIDED_DIFFERENCES,
@@ -137,7 +137,7 @@ class Follower:
         if op.type in REDUCED:
             axes = self.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
             return self._kept_axes(op.inputs[0], axes, op.get_attr("keep_dims"))
-        if op.type in RESHAPED:
+        if reshapes(self.reader, op):
             return self._moved_axes(op, tensor)
         if op.type not in _FOLLOWED or self._has_pole(op):
             return None
@@ -202,7 +202,7 @@ class Follower:
             return 0.0
         if op.type == "Pow" and inputs[1] == 0:
             return 1.0
-        if op.type == "Mean" or op.type in RESHAPED:
+        if op.type == "Mean" or reshapes(self.reader, op):
             return inputs[0]
         numbers = [each for each in inputs if each is not None]
         function = _NUMBERS.get(op.type)

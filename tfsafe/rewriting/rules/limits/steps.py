@@ -29,13 +29,13 @@ from tfsafe.ops.formulas.differences.divided_differences import (
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.logsumexp_by_hand import any_logsumexp
 from tfsafe.rewriting.match.arithmetic import number, terms
 from tfsafe.rewriting.match.products import Product, factored, without
 from tfsafe.rewriting.rules.limits.following import (
     REDUCED,
-    RESHAPED,
     Follower,
     Step,
     has_curve,
@@ -123,7 +123,7 @@ class _Maker:
             shape, keepdims = tf.shape(value(op.inputs[0])), op.get_attr("keep_dims")
             inner = self.change(op.inputs[0])
             return inner.reduced(op.type == "Mean", axes, keepdims, shape)
-        if op.type in RESHAPED:
+        if reshapes(reader, op):
             old, new = (tf.shape(value(each)) for each in (op.inputs[0], tensor))
             return self.change(op.inputs[0]).reshaped(old, new)
         if op.type == "Pow":
@@ -192,7 +192,7 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
 def _root(reader: Reader, tensor: tf.Tensor) -> str:
     """Returns the type of the operation that a formula ends in."""
     op = reader.op(tensor)
-    while op.type in REDUCED | RESHAPED | {"Neg"}:
+    while op.type in REDUCED | {"Neg"} or reshapes(reader, op):
         op = reader.op(op.inputs[0])
     return op.type
 
