@@ -30,7 +30,7 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 
 
 def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Computes `x ** y`; `1 ** inf` is NaN, as 0 / 0 is: it stands for a limit."""
+    """Computes `x ** y`; `1 ** inf` is NaN, as 0 / 0 is: it may have any limit."""
     return np.where((x == 1) & np.isinf(y), np.nan, np.power(x, y))
 
 

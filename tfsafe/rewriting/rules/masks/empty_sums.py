@@ -178,7 +178,7 @@ def _is_moneyness(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
 
 
 def _match_score(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches what the normal distribution is taken of, scaled or beside a shift."""
+    """Matches what the normal distribution is taken of, scaled or shifted."""
     x, y = op.inputs
     is_known = reader.constant(x) is not None or reader.constant(y) is not None
     if is_known or is_watched(reader, op) or is_regular(reader, op):

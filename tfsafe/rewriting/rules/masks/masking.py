@@ -45,8 +45,6 @@ _BINARY = {
     "Mul": unchanged_values.multiply,
     "SquaredDifference": unchanged_values.squared_difference,
 }
-
-
 # A number that an exponential is multiplied by, as the current of a diode.
 _SMALL = 2.0**-10
 
