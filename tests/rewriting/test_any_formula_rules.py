@@ -385,6 +385,32 @@ def test_a_near_miss_is_left_alone(function):
     assert not {HOLE, SUM} & set(found), found
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: -x / tf.sin(-y),
+        lambda x, y: tf.tanh(-x) / -y,
+        lambda x, y: -x / (1 - exp(-y)),
+        lambda x, y: (1 - exp(-y)) / -x,
+        lambda x, y: tf.math.log1p(-x) / tf.math.log1p(-y),
+        lambda x, y: -tf.square(x) / (1 - tf.cos(-y)),
+        lambda x, y: (exp(-1.0 * x) - 1) / (0 - y),
+        lambda x, y: 1 - tf.tanh(-x) / (exp(-y) - 1),
+        lambda x, y: 1 - exp(-x) / (exp(-y) - 1),
+    ],
+)
+def test_two_tensors_with_a_minus_are_two(function, mode):
+    x, y = tf.constant([0.25, -0.5, 0.75]), tf.constant([0.5, 0.125, -0.25])
+    value, slopes = modes.value_and_gradients(
+        rewritten(all_rules(), function), [x, y], mode
+    )
+    wide = [tf.cast(each, tf.float64) for each in (x, y)]
+    exact, right = modes.value_and_gradients(function, wide, "eager")
+    assert_close(value, exact, 8, why="as exact as the differences that are written")
+    for slope, wanted in zip(slopes, right, strict=True):
+        assert_close(slope, wanted, 16, why="a quotient of such differences")
+
+
 def test_a_part_with_a_limit_of_its_own_keeps_it(mode):
     def product(x, y):
         return (exp(x) - 1 - x - x**2 / 2) / x**3 * (tf.sin(y) / y)

@@ -48,8 +48,9 @@ def factored(
 ) -> Product:
     """Takes a product or quotient apart, products and quotients inside it too."""
     found = Product(1.0, [], [], [], {})
-    factor = 1.0
-    queue = [(tensor, side) for tensor, side in _sides(reader, op)]
+    is_minus = op.type == "Neg"
+    factor = -1.0 if is_minus else 1.0
+    queue = [(op.inputs[0], 1)] if is_minus else list(_sides(reader, op))
     while queue:
         tensor, side = queue.pop(0)
         count = len(found.above) + len(found.below) + len(queue)
