@@ -112,6 +112,21 @@ def test_a_fraction_of_nothing_is_0(name, mode):
 @pytest.mark.parametrize(
     "function",
     [
+        lambda a, b: a / (a + b),
+        lambda a, b: a / (a + tf.exp(b)),
+        lambda a, b: tf.tanh(a) / (tf.exp(b) + tf.tanh(a)),
+        lambda a, b: tf.norm(a) / (tf.norm(a) + b),
+    ],
+)
+def test_a_part_of_an_infinite_sum_is_0_and_has_no_slope(function, mode):
+    value, slopes = _both(function, [[0.5, -2.0], [INF, INF]], mode)
+    for each in (value, *slopes):
+        assert_rounded(each, 0.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
         lambda x, w: tf.reduce_sum(x * w, -1) / tf.reduce_sum(x + w, 0),
         lambda x, w: tf.reduce_sum(x * x, -1) / tf.reduce_sum(w, -1),
         lambda x, w: x / w,

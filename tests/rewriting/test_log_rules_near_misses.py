@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.tables import LOGARITHMS as RULES
-from tests.support import contrast
+from tests.support import contrast, modes
 from tests.support.oracle import assert_close
 from tfsafe import stabilize
 
@@ -203,3 +203,25 @@ def test_what_is_added_to_a_scale_stays(softplus):
 
     exact = np.log(np.logaddexp(0, np.asarray(x, np.float64)) + 1e-5)
     assert_close(stabilize(log_scale)(x), exact)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: tf.math.log(softmax(x) / tf.reduce_sum(w, -1, keepdims=True)),
+        lambda x, w: softmax(x) / tf.reduce_sum(tf.exp(w), -1, keepdims=True),
+        lambda x, w: (
+            tf.reduce_sum(softmax(x) / tf.reduce_sum(w, -1, keepdims=True), -1)
+            * tf.exp(w[:, 0])
+        ),
+    ],
+)
+def test_a_softmax_over_the_sum_of_another_tensor_is_no_softmax(function):
+    x, w = tf.constant([[1.0, 2.0, 3.5]]), tf.constant([[0.5, 0.25, 1.0]])
+    value, slopes = modes.value_and_gradients(stabilize(function), [x, w], "graph")
+    wide = [tf.cast(each, tf.float64) for each in (x, w)]
+    exact, right = modes.value_and_gradients(function, wide, "eager")
+    assert_close(value, exact)
+    for slope, wanted in zip(slopes, right, strict=True):
+        # The slopes of a sum of probabilities are differences of these.
+        assert_close(slope, wanted, scale=1.0)

@@ -276,6 +276,10 @@ BOUNDS = {
     "minimum": (lambda x: tf.minimum(x, 2.0), (-math.inf, 2)),
     "product of signs": (lambda x: tf.tanh(x) * tf.sigmoid(x), (-1, 1)),
     "quotient": (lambda x: tf.sigmoid(x) / (tf.sigmoid(x) + 2), (0, 0.5)),
+    "quotient by nothing": (
+        lambda x: tf.square(x) / tf.nn.relu(-tf.square(x)),
+        (0, math.inf),
+    ),
     "reciprocal": (lambda x: tf.math.reciprocal(2 + tf.sigmoid(x)), (1 / 3, 1 / 2)),
     "reciprocal of anything": (tf.math.reciprocal, (-math.inf, math.inf)),
     "reciprocal of a square": (

@@ -94,7 +94,7 @@ def _div(op: tf.Operation, reader: GraphFacts) -> Bounds:
     high = math.inf if b.low == 0 or math.isinf(a.high) else a.high / b.low
     if _is_part(op, reader):
         high = min(high, 1.0)
-    return Bounds(0.0 if math.isinf(b.high) else a.low / b.high, high)
+    return Bounds(0.0 if b.high in {0, math.inf} else a.low / b.high, high)
 
 
 def _is_part(op: tf.Operation, reader: GraphFacts) -> bool:

@@ -261,7 +261,8 @@ def is_normalised(op: tf.Operation, reader: Reader) -> bool:
     if total.type != "Sum" or reader.op(part).type not in {"Softmax", "Transpose"}:
         return False
     axes = reader.axes(total.inputs[1], part.shape.rank)
-    return axes is not None and axes == row_axis(part, reader)
+    is_along = axes is not None and axes == row_axis(part, reader)
+    return is_along and reader.same(total.inputs[0], part)
 
 
 def sigmoid_of(op: tf.Operation, logs: LogForms) -> Build | None:

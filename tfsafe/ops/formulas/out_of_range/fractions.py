@@ -295,11 +295,13 @@ def one_minus_quotient(
 def part_of_sum(x: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `x / (x + rest)`; 1 where `x` overflowed, 0 where both are 0."""
     total = x + rest
-    is_whole = tf.math.is_inf(x) & tf.math.is_finite(rest)
+    is_whole, is_none = (
+        tf.math.is_inf(a) & tf.math.is_finite(b) for a, b in ((x, rest), (rest, x))
+    )
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # Not `1 / total - x / total ** 2`, whose terms cancel where `x` is large.
-        is_nothing = tf.equal(total, 0) | tf.equal(upstream, 0) | is_whole
+        is_nothing = tf.equal(total, 0) | tf.equal(upstream, 0) | is_whole | is_none
         nothing, below = (
             tf.zeros_like(total),
             tf.where(is_nothing, tf.ones_like(total), total),
