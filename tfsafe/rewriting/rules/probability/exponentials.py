@@ -89,7 +89,8 @@ def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:
         is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
         # An exponential that no logarithm is known of overflows before the quotient.
         is_open = a.log is None and wider.may_leave_range(reader, part)
-        if a.is_partial or b.is_partial or is_open:
+        is_constant = a.log is None and b.log is None
+        if a.is_partial or b.is_partial or is_open or is_constant:
             continue
         if not (b.has_exp or is_hazard):
             is_one = op.type in DIVISIONS and probabilities.is_normalised(op, reader)
