@@ -10,12 +10,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe._gradients import (
-    custom_gradient,
-    custom_gradient_in,
-    known,
-    unbroadcast,
-)
+from tfsafe._gradients import custom_gradient, custom_gradient_in, known, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision

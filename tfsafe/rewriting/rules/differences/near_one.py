@@ -55,9 +55,9 @@ def _ratio_less_one(reader: Reader, tensor: tf.Tensor) -> Build | None:
     """Returns how to build a quotient of exponentials less 1: both may overflow."""
     is_quotient = reader.op(tensor).type in DIVISIONS
     log = logarithms(reader).of(tensor) if is_quotient else None
-    if log is None or not (log.has_exp and log.is_pure and log.is_nonnegative):
+    if log is None or log.is_partial:
         return None
-    if log.is_partial:
+    if not (log.has_exp and log.is_pure and log.is_nonnegative):
         return None
     return in_float32(lambda value: ops.expm1(log.whole_log(value)), tensor.dtype)
 

@@ -45,6 +45,7 @@ _BINARY = {
     "Mul": unchanged_values.multiply,
     "SquaredDifference": unchanged_values.squared_difference,
 }
+_TIMES = {"Exp": exp_times, "Expm1": expm1_times}
 # A number that an exponential is multiplied by, as the current of a diode.
 _SMALL = 2.0**-10
 
@@ -227,10 +228,13 @@ def _match_exp_times(op: tf.Operation, reader: Reader) -> Build | None:
         # Next to a larger number a few exponents more are representable.
         if not (is_open or (constant and abs(constant) < _SMALL)):
             continue
-        x, function = _exponent(reader, product)
-        if x is None or not may_overflow(reader, x) or _may_underflow(reader, factor):
-            continue
-        return _product(function, x, factor)
+        inner = reader.op(product)
+        if (
+            inner.type in _TIMES
+            and may_overflow(reader, inner.inputs[0])
+            and not _may_underflow(reader, factor)
+        ):
+            return _product(_TIMES[inner.type], inner.inputs[0], factor)
     return None
 
 
@@ -238,18 +242,6 @@ def _product(
     function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], x: tf.Tensor, y: tf.Tensor
 ) -> Build:
     return lambda value: function(value(x), value(y))
-
-
-def _exponent(
-    reader: Reader, tensor: tf.Tensor
-) -> tuple[tf.Tensor | None, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]]:
-    """Returns x of `exp(x)` or of `exp(x) - 1`, and how to multiply that."""
-    op = reader.op(tensor)
-    function = exp_times if op.type == "Exp" else expm1_times
-    if op.type == "Sub" and reader.scalar(op.inputs[1]) == 1:
-        op = reader.op(op.inputs[0])
-        return (op.inputs[0] if op.type == "Exp" else None), function
-    return (op.inputs[0] if op.type in {"Exp", "Expm1"} else None), function
 
 
 def _may_underflow(reader: Reader, factor: tf.Tensor) -> bool:
