@@ -54,10 +54,11 @@ class Hole(NamedTuple):
 
 def draws(formula: Elementwise) -> list[np.ndarray]:
     """Returns numbers to try the leaves with, within their bounds."""
-    return [
-        _within(formula.reader, leaf, row)
-        for leaf, row in zip(formula.leaves, _DRAWS, strict=False)
-    ]
+    made = []
+    for count, leaf in enumerate(formula.leaves):
+        turn, row = divmod(count, len(_DRAWS))
+        made.append(_within(formula.reader, leaf, np.roll(_DRAWS[row], turn)))
+    return made
 
 
 def _within(reader: Reader, tensor: tf.Tensor, row: np.ndarray) -> np.ndarray:

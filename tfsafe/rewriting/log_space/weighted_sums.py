@@ -32,6 +32,8 @@ def weighted_sum(op: tf.Operation, logs: LogForms, least: Build) -> Factored | N
     """
     if is_sum(op) and len(op.inputs) == 2:
         a, b = (logs.parts(each) for each in op.inputs)
-        return None if a.is_partial or b.is_partial else pairs.total(a, b, 1, least)
+        if a.is_partial or b.is_partial or a.log is b.log is None:
+            return None
+        return pairs.total(a, b, 1, least)
     case = CASES.get(op.type)
     return None if case is None else case(op, logs, least)

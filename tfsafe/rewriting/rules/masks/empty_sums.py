@@ -313,7 +313,7 @@ def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     z, temperature = quotient.inputs
     rank = temperature.shape.rank
-    is_one = rank == 0 or (rank is not None and temperature.shape[-1] == 1)
+    is_one = rank == 0 or (rank and z.shape.rank and temperature.shape[-1] == 1)
     if not is_one or reader.scalar(temperature) or is_watched(reader, op):
         return None
 
