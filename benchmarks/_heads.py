@@ -5,7 +5,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from benchmarks._models import CLASSES
+from benchmarks._sizes import CLASSES
 
 MIXTURE = 5
 

@@ -1,20 +1,18 @@
 """Builds the models that are timed, each with a batch of noise, and training steps."""
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-CLASSES = 10
+from benchmarks import _sizes
 
 
 def _mlp():
-    return _chain(
-        (784,), keras.layers.Dense(256, "relu"), keras.layers.Dense(128, "relu")
-    )
+    hidden = [keras.layers.Dense(units, "relu") for units in _sizes.HIDDEN]
+    return _chain(_sizes.SHAPES["MLP"][1:], *hidden)
 
 
 def _lstm():
-    return _chain((100, 16), keras.layers.LSTM(64))
+    return _chain(_sizes.SHAPES["LSTM"][1:], keras.layers.LSTM(_sizes.UNITS))
 
 
 def _convnet():
@@ -51,21 +49,19 @@ def _chain(shape, *layers):
 
 # The body that comes before the last layer, and the rows of a batch.
 BODIES = {
-    "MLP": (_mlp, 128),
-    "LSTM": (_lstm, 32),
+    "MLP": (_mlp, _sizes.SHAPES["MLP"][0]),
+    "LSTM": (_lstm, _sizes.SHAPES["LSTM"][0]),
     "convnet": (_convnet, 32),
     "transformer": (_transformer, 16),
 }
 
 
-def make(name, outputs=CLASSES):
+def make(name, outputs=_sizes.CLASSES):
     """Returns a model with a linear last layer, a batch for it, and its labels."""
     body, rows = BODIES[name]
     body = body()
     model = keras.Model(body.inputs, keras.layers.Dense(outputs)(body.outputs[0]))
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(rows, *body.input_shape[1:])).astype("float32")
-    return model, x, rng.integers(0, CLASSES, rows)
+    return model, *_sizes.batch((rows, *body.input_shape[1:]))
 
 
 def repeated(x, y):

@@ -1,15 +1,18 @@
 """Times functions side by side in one process, so that whatever else runs hits all."""
 
+import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
+import numpy as np
 
 # How long the calls between two readings of the clock take, in seconds.
 BETWEEN = 0.02
+# The same of whole training steps.
+BETWEEN_STEPS = 0.08
 # No new round begins after this many seconds, once there are three.
 AT_MOST = 5.0
 
@@ -48,9 +51,18 @@ def seconds(run: Callable[[], Any], calls: int) -> float:
     start = time.perf_counter()
     for _ in range(calls):
         value = run()
-    # A device may still be at work; only what is read has been computed.
-    tf.reshape(tf.nest.flatten(value)[-1], [-1])[:1].numpy()
+    read(value)
     return (time.perf_counter() - start) / calls
+
+
+def read(value: Any) -> float:
+    """Returns one number of the last array in a structure, of any framework.
+
+    A device may still be at work; only what is read has been computed.
+    """
+    while isinstance(value, dict | list | tuple):
+        *_, value = value.values() if isinstance(value, dict) else value
+    return float(value[(0,) * value.ndim] if np.ndim(value) else value)
 
 
 def quartiles(times: Mapping[str, list[float]], name: str, base: str) -> list[float]:
@@ -63,3 +75,47 @@ def cell(ratios: list[float]) -> str:
     """Returns the median with the other quartiles, for a table."""
     low, middle, high = ratios
     return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+
+
+# Of the table whose rows `rows` measures.
+HEAD = (
+    "| step | checks | ms | ratio [quartiles] | first call, s | ratio |\n"
+    "|---|---|---|---|---|---|"
+)
+
+
+def rows(
+    step: str,
+    make: Callable[[str], Callable[[], Any]],
+    variants: Sequence[str],
+    rounds: int,
+    builds: int,
+    per_call: int = 1,
+) -> Iterator[str]:
+    """Measures the variants of a step, and yields a row of the table for each.
+
+    Args:
+      step: The step's name.
+      make: Returns the function of a variant.
+      variants: Their names; the others are divided by the first.
+      rounds: Number of rounds.
+      builds: So often all variants are made, and their first calls are timed.
+      per_call: Number of steps in a call.
+    """
+    first: dict[str, list[float]] = {variant: [] for variant in variants}
+    for _ in range(builds):
+        runs = {}
+        for variant in random.sample(variants, len(variants)):
+            runs[variant] = make(variant)
+            first[variant].append(seconds(runs[variant], 1))
+    times = side_by_side(runs, rounds, BETWEEN_STEPS, math.inf)
+    base = variants[0]
+    for variant in variants:
+        milliseconds = 1e3 * statistics.median(times[variant]) / per_call
+        ratio = "1" if variant == base else cell(quartiles(times, variant, base))
+        called = statistics.median(first[variant])
+        over = called / statistics.median(first[base])
+        yield (
+            f"| {step} | {variant} | {milliseconds:.2f} | {ratio} | {called:.2f} "
+            f"| {over:.2f} |"
+        )

@@ -18,10 +18,7 @@ median over the builds.
 """
 
 import argparse
-import math
 import os
-import random
-import statistics
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -39,8 +36,6 @@ ASKED = {
     "strict": {"checks": "full", "strict": True},
 }
 VARIANTS = ("control", *ASKED, "TensorFlow")
-# Seconds of steps between two readings of the clock.
-BETWEEN = 0.08
 # Of one `fit` with the monitor.
 STEPS = 100
 
@@ -101,41 +96,24 @@ def under_tensorflows(run):
     return checked
 
 
-def measure(way, name, compiled, variants, arguments):
-    """Returns the seconds of each round, and those of the first call in each build."""
-    first = {variant: [] for variant in variants}
-    for _ in range(arguments.builds):
-        runs = {}
-        for variant in random.sample(variants, len(variants)):
-            run = WAYS[way](name, compiled, variant)
-            if variant == "TensorFlow":
-                run = under_tensorflows(run)
-            first[variant].append(_timing.seconds(run, 1))
-            runs[variant] = run
-    return _timing.side_by_side(runs, arguments.rounds, BETWEEN, math.inf), first
-
-
 def rows(way, name, compiled, arguments):
-    """Yields the rows of the table for one step."""
-    variants = ["none", *arguments.checks]
+    """Returns the rows of the table for one step."""
     left_out = {"TensorFlow"} if compiled else set()
     if way == "monitor":
         left_out.add("strict")
-    variants = [variant for variant in variants if variant not in left_out]
-    times, first = measure(way, name, compiled, variants, arguments)
-    steps = STEPS if way == "monitor" else 1
-    step = f"{name}, {way}, {'XLA' if compiled else 'graph'}"
-    base = statistics.median(first["none"])
-    for variant in variants:
-        milliseconds = 1e3 * statistics.median(times[variant]) / steps
-        ratio = "1"
-        if variant != "none":
-            ratio = _timing.cell(_timing.quartiles(times, variant, "none"))
-        seconds = statistics.median(first[variant])
-        yield (
-            f"| {step} | {variant} | {milliseconds:.2f} | {ratio} | {seconds:.2f} "
-            f"| {seconds / base:.2f} |"
-        )
+
+    def make(variant):
+        run = WAYS[way](name, compiled, variant)
+        return under_tensorflows(run) if variant == "TensorFlow" else run
+
+    return _timing.rows(
+        f"{name}, {way}, {'XLA' if compiled else 'graph'}",
+        make,
+        ["none", *(check for check in arguments.checks if check not in left_out)],
+        arguments.rounds,
+        arguments.builds,
+        STEPS if way == "monitor" else 1,
+    )
 
 
 def main():
@@ -154,8 +132,7 @@ def main():
     arguments = parser.parse_args()
     # Do not count the one-time set-up of TensorFlow and XLA in the first call.
     loop("MLP", "XLA" in arguments.modes, "none")()
-    print("| step | checks | ms | ratio [quartiles] | first call, s | ratio |")
-    print("|---|---|---|---|---|---|")
+    print(_timing.HEAD)
     for name in arguments.models:
         for way in arguments.ways:
             for mode in arguments.modes:
