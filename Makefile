@@ -8,6 +8,7 @@ VENV := .venv-$(VERSION)
 OLDEST := .venv-oldest-$(VERSION)
 PACKAGE := .venv-package-$(VERSION)
 ECOSYSTEM := .venv-ecosystem-$(VERSION)
+PEERS := .venv-peers-$(VERSION)
 # Two workers suit a laptop as well as a small CI machine; TensorFlow has threads of
 # its own.
 WORKERS ?= 2
@@ -21,8 +22,10 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 # All benchmarks one after the other, into benchmarks/RESULTS.md, on an idle machine,
 # and what the checks cost from there into the README and the guide;
-# ONLY="checks losses" names some, QUICK=1 is a trial.
-BENCHMARK = -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
+# ONLY="checks losses" names some, QUICK=1 is a trial. The checks of torch and JAX,
+# `peers`, run in an environment of their own.
+BENCHMARK = -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick) \
+  --peers $(PEERS)/bin/python
 
 .PHONY: bench demo test test-all test-rest test-oldest test-matrix test-keras test-field test-ecosystem mutate docs picture lint package release clean
 
@@ -83,7 +86,7 @@ docs: $(VENV)/docs
 picture: $(VENV)/docs
 	$(VENV)/bin/python docs/terminal.py
 
-bench: $(VENV)/dev
+bench: $(VENV)/dev $(if $(filter peers,$(or $(ONLY),peers)),$(PEERS)/dev)
 	$(VENV)/bin/python $(BENCHMARK)
 	$(VENV)/bin/python docs/cost.py
 
@@ -135,6 +138,16 @@ $(ECOSYSTEM)/dev: setup.cfg setup.py tests/ecosystem/packages.txt
 	$(call PIP,$(ECOSYSTEM)) --upgrade pip
 	$(call PIP,$(ECOSYSTEM)) --editable ".[examples,test]"
 	$(call PIP,$(ECOSYSTEM)) --no-deps --requirement tests/ecosystem/packages.txt
+	touch $@
+
+# The wheels of torch for the CPU have an index of their own, which is asked for nothing
+# else; where it cannot be reached, pip takes torch from PyPI, and warns.
+$(PEERS)/dev: benchmarks/peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(call PIP,$(PEERS)) --upgrade pip
+	$(call PIP,$(PEERS)) --no-deps --constraint benchmarks/peers.txt \
+	  --extra-index-url https://download.pytorch.org/whl/cpu torch
+	$(call PIP,$(PEERS)) --requirement benchmarks/peers.txt
 	touch $@
 
 $(OLDEST)/dev: setup.cfg setup.py tests/oldest.txt

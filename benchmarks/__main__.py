@@ -1,7 +1,8 @@
 """Runs the benchmarks in one go, and writes `benchmarks/RESULTS.md`.
 
-Run `python -m benchmarks [--only several optimizer ...] [--quick] [--output PATH]`.
-`--only` replaces the parts that it names, and leaves the others as they are.
+Run `python -m benchmarks [--only several optimizer ...] [--quick] [--output PATH]
+[--peers PYTHON]`. `--only` replaces the parts that it names, and leaves the others as
+they are. PYTHON is that of an environment with torch and JAX, which `peers` needs.
 Each benchmark is a process of its own, whose peak memory is measured; in it, variants
 run side by side in rounds, and ratios are medians with their quartiles. A row whose
 median is above its aim is marked as missed.
@@ -11,6 +12,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -24,6 +26,7 @@ BENCHMARKS = {
         *("--models", "MLP", "LSTM", "--ways", "loop", "fit", "--rounds", "9"),
         *("--checks", "control", "watch", "full", "TensorFlow", "--builds", "1"),
     ],
+    "peers": ["--rounds", "9", "--builds", "1"],
     "optimizer": ["--rounds", "9"],
     "stabilize": ["--rounds", "9", "--builds", "1"],
     "losses": ["--rounds", "5", "--dtypes", "float32"],
@@ -40,6 +43,7 @@ QUICK = {
         *("--models", "MLP", "--ways", "loop", "--rounds", "3", "--builds", "1"),
         *("--modes", "graph", "--checks", "control", "watch"),
     ],
+    "peers": ["--rounds", "3", "--builds", "1", "--models", "MLP"],
     "optimizer": ["--rounds", "3", "--models", "MLP"],
     "stabilize": ["--rounds", "3", "--builds", "1"],
     "losses": ["--rounds", "3", "--cases", "sparse", "--dtypes", "float32"],
@@ -69,12 +73,14 @@ AIMS = {
     ],
     "layers": [(r"Softmax|GroupNormalization|BatchNormalization", 1.08)],
 }
+# The packages in the environment of `peers`.
+PEERS = ("torch", "jax", "numpy")
 _RATIO = re.compile(r"\| (\d+\.\d+) \[")
 
 
-def measured(name, arguments):
+def measured(name, arguments, python=sys.executable):
     """Returns the output of a benchmark, its seconds and its peak memory in MB."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    command = [python, "-m", f"benchmarks.{name}", *arguments]
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         lines = []
@@ -87,6 +93,14 @@ def measured(name, arguments):
         raise SystemExit(f"`{' '.join(command[1:])}` failed.")
     unit = 1 if sys.platform == "darwin" else 1024
     return lines, time.perf_counter() - begin, usage.ru_maxrss * unit / 2**20
+
+
+def peers_origin(python, is_trial):
+    """Returns the lines that say where, with what and when the peers are measured."""
+    program = (
+        f"from benchmarks import _results; print(_results.origin({is_trial}, {PEERS}))"
+    )
+    return subprocess.check_output([python, "-c", program], text=True).strip()
 
 
 def with_aims(name, lines):
@@ -122,13 +136,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", default=[], choices=list(BENCHMARKS))
     parser.add_argument("--quick", action="store_true")
-    here = pathlib.Path(__file__).parent
-    parser.add_argument("--output", type=pathlib.Path, default=here / "RESULTS.md")
+    path = pathlib.Path(__file__).parent / "RESULTS.md"
+    parser.add_argument("--output", type=pathlib.Path, default=path)
+    parser.add_argument("--peers", metavar="PYTHON", default="")
     options = parser.parse_args()
-    origin, parts = _results.origin(options.quick), _results.read(options.output)
+    here, parts = _results.origin(options.quick), _results.read(options.output)
     for name in options.only or BENCHMARKS:
+        python, origin = sys.executable, here
+        if name == "peers":
+            python = options.peers
+            if not shutil.which(python):
+                print("peers is skipped: `--peers` names no Python with torch and JAX.")
+                continue
+            origin = peers_origin(python, options.quick)
         arguments = (QUICK if options.quick else BENCHMARKS)[name]
-        lines, seconds, peak = measured(name, arguments)
+        lines, seconds, peak = measured(name, arguments, python)
         parts[name] = _results.Part(origin, body_of(name, lines, seconds, peak))
         # After each, so that an interrupt keeps what there is.
         _results.write(options.output, {n: parts[n] for n in BENCHMARKS if n in parts})

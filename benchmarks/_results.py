@@ -62,11 +62,10 @@ def write(path, parts):
     path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
 
-def origin(is_trial):
-    """Returns the lines that say where and when this process measures."""
+def origin(is_trial, packages=("tensorflow", "keras", "numpy")):
+    """Returns the lines that say where, with what and when this process measures."""
     versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}"
-        for name in ("tensorflow", "keras", "numpy")
+        f"{name} {importlib.metadata.version(name)}" for name in packages
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return "\n".join([

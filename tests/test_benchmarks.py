@@ -6,8 +6,9 @@ import runpy
 import sys
 
 import pytest
+import tensorflow as tf
 
-from benchmarks import __main__ as bench, _results
+from benchmarks import __main__ as bench, _results, _timing
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -20,8 +21,10 @@ def run(tmp_path, monkeypatch):
         rows = ["| step | ratio |", "|---|---|", f"| LSTM | watch | {figure} [1.00] |"]
         monkeypatch.setattr(bench, "measured", lambda *_: (rows, 2.0, 30.0))
         monkeypatch.setattr(_results, "origin", lambda is_trial: origin)
+        monkeypatch.setattr(bench, "peers_origin", lambda *_: f"{origin}\n- torch")
         output = tmp_path / "RESULTS.md"
-        monkeypatch.setattr(sys, "argv", ["", "--output", str(output), *arguments])
+        given = ["--output", str(output), "--peers", sys.executable, *arguments]
+        monkeypatch.setattr(sys, "argv", ["", *given])
         bench.main()
         return output
 
@@ -39,9 +42,11 @@ def test_one_benchmark_replaces_its_part_of_the_results(run):
         assert part.origin.startswith(f"- Machine: {'B' if is_new else 'A'}\n- Date: ")
         assert part.body.endswith("\n\n2 s; peak memory 30 MB.")
     assert "| 7.00 [1.00] | 1.03, **missed** |" in parts["checks"].body
+    assert parts["peers"].origin.endswith("\n- torch")
     text = output.read_text()
     assert text.index("Machine: A") < text.index("\n## ")
-    assert text.count("Machine: A") == 1
+    # At the head, and in the part that was measured with other packages.
+    assert text.count("Machine: A") == 2
     assert text.count("Machine: B") == 2
     assert "## checks\n\n- Machine: B\n- Date: today\n\n| step | ratio | aim |" in text
 
@@ -50,6 +55,32 @@ def test_a_part_that_was_measured_again_where_the_others_were_says_nothing(run):
     whole = run("1.00", "- Machine: A").read_text()
     run("7.00", "- Machine: B", "--only", "checks")
     assert run("1.00", "- Machine: A", "--only", "checks").read_text() == whole
+
+
+def test_without_torch_and_jax_their_part_is_skipped(run, capsys):
+    output = run("1.00", "- Machine: A")
+    before = output.read_text()
+    run("1.00", "- Machine: A", "--peers", "nowhere/python")
+    assert output.read_text() == before
+    assert capsys.readouterr().out.count("peers is skipped: ") == 1
+    output.unlink()
+    run("1.00", "- Machine: A", "--peers", "")
+    assert _results.read(output).keys() == bench.BENCHMARKS.keys() - {"peers"}
+
+
+def test_the_origin_of_the_peers_names_the_packages_of_their_python(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(bench, "PEERS", ("pytest", "numpy"))
+    found = bench.peers_origin(sys.executable, is_trial=True)
+    assert re.search(r"\n- Versions: Python 3\S+, pytest \S+, numpy \S+\n", found)
+    assert found.splitlines()[-1].startswith("- A trial ")
+
+
+def test_the_last_array_is_read_whatever_its_shape_and_dtype():
+    values = [1.0, {"a": 2.0, "b": (0, tf.fill([2, 3], tf.constant(3.0, tf.bfloat16)))}]
+    assert _timing.read(values) == 3.0
+    assert _timing.read(values[0]) == 1.0
+    assert _timing.read(tf.constant(4.0)) == 4.0
 
 
 def test_the_costs_in_findings_are_those_of_the_results():
