@@ -32,8 +32,16 @@ ROWS = {
         2,
         [(4, 0.5, 2, 0.25, 4 * np.log(2)), (0, 0.5, 0, 0, 0), (0, 0, 1, 0, 0)],
     ),
-    "xlogy": (unchanged_values.xlogy, 2, [(2, 1, 0, 0, 2), (0, 0, 0, 0, 0)]),
-    "xlog1py": (unchanged_values.xlog1py, 2, [(2, 0, 0, 0, 2), (0, -1, 0, 0, 0)]),
+    "xlogy": (
+        unchanged_values.xlogy,
+        2,
+        [(2, 1, 0, 0, 2), (0, 0, 0, 0, 0), (0, -1, 0, 0, 0)],
+    ),
+    "xlog1py": (
+        unchanged_values.xlog1py,
+        2,
+        [(2, 0, 0, 0, 2), (0, -1, 0, 0, 0), (0, -2, 0, 0, 0)],
+    ),
     "xdivy": (unchanged_values.xdivy, 2, [(2, 4, 0.5, 0.25, -0.125), (0, 0, 0, 0, 0)]),
     "multiply": (
         unchanged_values.multiply,

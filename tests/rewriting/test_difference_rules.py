@@ -90,6 +90,22 @@ def test_of_a_step_value_and_slope_keep_their_digits(name, mode):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_step_of_0_has_a_slope(name, mode):
+    function, truth, pairs = FUNCTIONS[name]
+    x = tf.constant([pair[0] for pair in pairs])
+
+    def difference(step, x):
+        return function(x + step) - function(x)
+
+    value, (slope, _) = modes.value_and_gradients(
+        rewritten(RULES, difference), [tf.zeros_like(x), x], mode
+    )
+    assert_close(value, np.zeros(len(pairs)), 0)
+    wanted = oracle.exact(lambda x: mpmath.diff(truth, x), x)
+    assert_close(slope, wanted, 8, why="TensorFlow's own derivative")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_half_precision_double_precision_and_second_gradients_work(name):
     function, truth, pairs = FUNCTIONS[name]
 

@@ -336,6 +336,15 @@ def test_what_is_no_temperature_is_left_alone(function):
     assert "softmax-temperature" not in fired(RULES, function, *args)
 
 
+def test_the_temperature_of_one_number_for_all_is_left_alone():
+    def formula(t):
+        return tf.nn.softmax(1 / t)
+
+    t = tf.constant([[0.5], [2.0]])
+    assert "softmax-temperature" not in fired(RULES, formula, t)
+    assert_close(stabilize(formula)(t), [[1.0], [1.0]])
+
+
 HARMONIC = {
     "a mean": (lambda x: 3 / tf.reduce_sum(1 / x, -1), 3),
     "a mean with its axis": (lambda x: 3 / tf.reduce_sum(1 / x, -1, keepdims=True), 3),
@@ -575,6 +584,18 @@ def test_a_logarithm_or_root_of_a_sum_is_right_out_of_range(name, scale, mode):
     assert_close(value, exact, 7, why="a logarithm near 0 of a sum of squares")
     for slope, wanted in zip(slopes, tape.gradient(exact, wide), strict=True):
         assert_close(slope, wanted)
+
+
+def test_what_is_subtracted_may_be_the_rounding_of_the_rest(mode):
+    def root(x, y):
+        share = x / tf.reduce_sum(x, -1, keepdims=True) - 1
+        return tf.sqrt(y * (tf.sort(share, -1)[:, -1:] - share))
+
+    x, y = np.float32([[0.3, 0.7, 1.1], [1.3, 0.2, 0.9]]), np.float32(1.5)
+    value, _ = _both(root, [x, y], mode)
+    assert "root-of-sums" in fired(RULES, root, tf.constant(x), tf.constant(y))
+    exact = root(tf.constant(x, tf.float64), tf.constant(1.5, tf.float64))
+    assert_close(value, exact, 4, why="the shares are rounded", scale=0.01)
 
 
 @pytest.mark.parametrize(

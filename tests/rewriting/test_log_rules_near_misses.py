@@ -25,6 +25,10 @@ def _doubled(x, times):
     return x
 
 
+def _below_largest(x):
+    return x - tf.reduce_max(x, -1, keepdims=True)
+
+
 @tf.custom_gradient
 def _own(x):
     return tf.identity(x), lambda upstream: 2 * upstream
@@ -90,6 +94,14 @@ UNTOUCHED = {
 # Another rule may know them, but they are not what they look like.
 OTHERS = {
     "exp(x) / sum(exp(y))": (lambda x: exp(x) / _total(exp(2 * x)), "softmax-by-hand"),
+    "(x - max(x)) / sum(x - max(x))": (
+        lambda x: _below_largest(x) / _total(_below_largest(x)),
+        "softmax-by-hand",
+    ),
+    "the same of probabilities": (
+        lambda x: _below_largest(softmax(x)) / _total(_below_largest(softmax(x))),
+        "softmax-by-hand",
+    ),
     "exp(x) / sum(exp(x)) along no axis": (
         lambda x: exp(x) / _total(exp(x), -1, False),
         "softmax-by-hand",

@@ -183,27 +183,30 @@ def held(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
 @precision.runs_in_float32
 def xlogy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(y)`, and 0 where `x` is 0, whatever `y` is."""
-    return _zero_at_zero(logarithm.xlogy, x, y)
+    return _zero_at_zero(logarithm.xlogy, x, y, least=0.0)
 
 
 @precision.runs_in_float32
 def xlog1py(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(1 + y)`, and 0 where `x` is 0, whatever `y` is."""
-    return _zero_at_zero(logarithm.xlog1py, x, y)
+    return _zero_at_zero(logarithm.xlog1py, x, y, least=-1.0)
 
 
 @precision.runs_in_float32
 def xdivy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x / y`, and 0 where `x` is 0, whatever `y` is."""
-    return _zero_at_zero(logarithm.xdivy, x, y)
+    return _zero_at_zero(logarithm.xdivy, x, y, least=-math.inf)
 
 
 def _zero_at_zero(
-    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], x: tf.Tensor, y: tf.Tensor
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    x: tf.Tensor,
+    y: tf.Tensor,
+    least: float,
 ) -> tf.Tensor:
-    # TensorFlow's value is 0 even if `y` is NaN.
+    # TensorFlow's value and slopes are 0 even where `y` is NaN or outside the domain.
     value = function(x, y)
-    is_zero = tf.equal(x, 0) & tf.math.is_nan(y)
+    is_zero = tf.equal(x, 0) & ~(y >= least)
     return tf.where(is_zero, tf.zeros_like(value), value)
 
 

@@ -12,6 +12,7 @@ from tfsafe.graph import (
     DIVISIONS,
     RECIPROCALS,
     SEGMENT_SUMS,
+    SUMS,
     OpFact,
     op_types,
     raw_kernel,
@@ -25,7 +26,7 @@ from tfsafe.rewriting.analysis.degrees import quotient_may_leave
 from tfsafe.rewriting.analysis.raw_moments import is_difference, is_known_window
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import number, square_of, terms, walk
+from tfsafe.rewriting.match.arithmetic import exp_less_one, square_of, terms, walk
 
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
@@ -261,18 +262,22 @@ def in_float64(
             made[key] = compute(source, depth), depth
         return made[key][0]
 
-    def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
-        op = tensor.op
+    def is_end(tensor: tf.Tensor, depth: int) -> bool:
+        op = reader.op(tensor)
         is_inside = op.type in inside
         if is_elementwise:
             # Computed from its own sums in float64, and rounded.
             is_inside = is_inside and not is_difference(reader, op)
         else:
             is_inside = is_inside or is_known_window(reader, op)
-        is_end = not depth or not is_inside or tensor.name in reader.kept
-        if is_end or reader.constant(tensor) is not None:
+        is_given = reader.source(tensor).name in reader.kept
+        return not (depth and is_inside) or is_given
+
+    def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
+        op = tensor.op
+        if is_end(tensor, depth) or reader.constant(tensor) is not None:
             return tf.cast(value(tensor), tf.float64)
-        less_one = _exp_less_one(reader, op)
+        less_one = exp_less_one(reader, op)
         if less_one is not None:
             exponent, sign = less_one
             return sign * ops.expm1(wide(exponent, depth - 1))
@@ -280,19 +285,13 @@ def in_float64(
         result = run(op, inputs)
         if is_difference(reader, op):
             return without_rounding(result, inputs[0])
+        # What is made of one term may be rounded in the other, as in `t - sort(t)`.
+        ends = {is_end(each, depth - 1) for each in op.inputs if reader.op(each).inputs}
+        if op.type in SUMS and len(ends) == 2:
+            return without_rounding(result, inputs[0], 2.0**-23)
         return result
 
     return wide(tensor, _DEPTH)
-
-
-def _exp_less_one(reader: Reader, op: tf.Operation) -> tuple[tf.Tensor, float] | None:
-    """Reads `exp(x) - 1` and `1 - exp(x)`; returns x and the sign."""
-    if op.type != "Sub":
-        return None
-    for power, one, sign in ((*op.inputs, 1.0), (*reversed(op.inputs), -1.0)):
-        if reader.op(power).type == "Exp" and number(reader, one, power) == 1:
-            return reader.op(power).inputs[0], sign
-    return None
 
 
 class _Safe(dict[tuple[Value, str, bool], tf.Tensor]):

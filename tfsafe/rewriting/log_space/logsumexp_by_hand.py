@@ -116,8 +116,8 @@ def unshifted(
     op: tf.Operation, axes: tuple[int, ...], reader: Reader
 ) -> tf.Tensor | None:
     """Recognises `exp(x - max(x))`, which is NaN in a row of -inf; returns `x`."""
-    shifted = reader.op(op.inputs[0]) if op.type == "Exp" else op
-    if shifted.type != "Sub":
+    shifted = reader.op(op.inputs[0]) if op.type == "Exp" else None
+    if shifted is None or shifted.type != "Sub":
         return None
     x, shift = shifted.inputs
     largest = reader.value_source(shift).op

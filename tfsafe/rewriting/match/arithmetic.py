@@ -55,6 +55,16 @@ def number(reader: Reader, tensor: tf.Tensor, operand: tf.Tensor) -> float | Non
     return value if value is not None and _fits(tensor.shape, operand.shape) else None
 
 
+def exp_less_one(reader: Reader, op: tf.Operation) -> tuple[tf.Tensor, float] | None:
+    """Reads `exp(x) - 1` and `1 - exp(x)`; returns x and the sign."""
+    if op.type != "Sub":
+        return None
+    for power, one, sign in ((*op.inputs, 1.0), (*reversed(op.inputs), -1.0)):
+        if reader.op(power).type == "Exp" and number(reader, one, power) == 1:
+            return reader.op(power).inputs[0], sign
+    return None
+
+
 def _has_shape(reader: Reader, tensor: tf.Tensor, of: tf.Tensor) -> bool:
     """Returns whether `tensor` is `of`, or an elementwise function of it."""
     while not reader.same(tensor, of):

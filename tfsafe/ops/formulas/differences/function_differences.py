@@ -122,9 +122,9 @@ def _is_short_or_in_tails(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
 
 def _of_sigmoid(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
     high, low = tf.maximum(b, b + d), tf.minimum(b, b + d)
-    return tf.sign(d) * (
-        tf.sigmoid(high) * tf.sigmoid(-low) * -tf.math.expm1(-tf.abs(d))
-    )
+    # The magnitude with its sign, where `tf.abs` has no slope at 0.
+    sign = tf.where(d < 0, -tf.ones_like(d), tf.ones_like(d))
+    return sign * tf.sigmoid(high) * tf.sigmoid(-low) * -tf.math.expm1(-sign * d)
 
 
 def _of_erf(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:

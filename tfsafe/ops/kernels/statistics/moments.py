@@ -285,12 +285,14 @@ def _scaled_weights(
     return fractions, inverse, tf.reduce_sum(fractions, axis, keepdims=True)
 
 
-def without_rounding(difference: tf.Tensor, term: tf.Tensor) -> tf.Tensor:
-    """Returns a difference of float64; 0 where it is less than 2 ** -51 of a term.
+def without_rounding(
+    difference: tf.Tensor, term: tf.Tensor, rounding: float = 2.0**-51
+) -> tf.Tensor:
+    """Returns a difference of float64; 0 where it is the rounding of a term.
 
     Of averages of numbers in float32 that is the rounding of the averages: an epsilon
     that a quotient adds to it would be far less. The slopes stay.
     """
-    is_rounding = tf.abs(difference) < 2.0**-51 * tf.abs(term)
+    is_rounding = tf.abs(difference) < rounding * tf.abs(term)
     left = tf.where(is_rounding, difference, tf.zeros_like(difference))
     return difference - tf.stop_gradient(left)
